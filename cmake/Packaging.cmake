@@ -1,0 +1,23 @@
+# Install, export for find_package(TensorPlayDistributed), and the .deb of the binaries.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(DIRECTORY include/tensorplay DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS tensorplay_distributed EXPORT TensorPlayDistributedTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS tprun tpstore train RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(EXPORT TensorPlayDistributedTargets NAMESPACE TensorPlayDistributed::
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/TensorPlayDistributed)
+configure_package_config_file(cmake/TensorPlayDistributedConfig.cmake.in TensorPlayDistributedConfig.cmake
+                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/TensorPlayDistributed)
+write_basic_package_version_file(TensorPlayDistributedConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/TensorPlayDistributedConfig.cmake
+              ${PROJECT_BINARY_DIR}/TensorPlayDistributedConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/TensorPlayDistributed)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME tprun)
+set(CPACK_PACKAGE_CONTACT "tprun maintainers <tprun@example.org>")
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+include(CPack)

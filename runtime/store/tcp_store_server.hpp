@@ -1,0 +1,57 @@
+#pragma once
+
+#include "runtime/base/fd.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tensorplay::store {
+
+struct TCPStoreServerOptions {
+  std::string host = "127.0.0.1";           ///< Address or name to bind; "::" or "0.0.0.0" for all of the family.
+  std::uint16_t port = 0;                   ///< 0: any free port.
+  base::UniqueFd listen_fd;                 ///< A bound (and perhaps listening) socket to use instead.
+  bool has_agent_table = false;             ///< Two tables: agents' raw keys beside the workers' `/...` and `init/`.
+  std::string run_id;                       ///< What our own ends' hello must name.
+  std::uint64_t epoch = 0;
+  std::size_t max_connections = 20'000;
+};
+
+/// Serves the TCPStore protocol from a thread of its own. Asleep in epoll when nothing happens: an idle server uses no
+/// CPU. What a peer sends costs that connection at most.
+/// Thread rules: every method may be called from any thread.
+class TCPStoreServer {
+ public:
+  /// Binds, listens and starts the thread; throws SocketError when the address cannot be had.
+  explicit TCPStoreServer(TCPStoreServerOptions options);
+  ~TCPStoreServer();   ///< Closes every connection and joins the thread.
+
+  std::uint16_t port() const;
+
+  /// Empties the workers' table and closes every connection that has used it, before it returns: nothing of an old
+  /// round can be read or written in a new one.
+  void begin_round();
+
+  // ---- The agents' table, for the process that hosts the server. Queues only: the mailboxes of agents and leader.
+
+  /// Appends to a queue, waking whoever waits for it.
+  void push(std::string_view queue, std::string_view value);
+  /// Takes the oldest value, if any.
+  std::optional<std::string> try_pop(std::string_view queue);
+  /// Calls `callback` on the server's thread each time `queue` becomes non-empty; an empty function ends that.
+  void on_push(std::string_view queue, std::function<void()> callback);
+
+  /// When the workers' table was first used in this round, for the restart timeline.
+  std::optional<std::chrono::steady_clock::time_point> first_use() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tensorplay::store

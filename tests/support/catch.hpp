@@ -1,0 +1,8 @@
+/// Catch2 2.13 and 3 under one include.
+#pragma once
+
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#include <catch2/catch.hpp>
+#endif
