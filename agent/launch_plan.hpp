@@ -43,15 +43,15 @@ struct RendezvousPlan {
 
 /// What a worker executes, the same for all ranks but for ${local_rank}.
 struct ProgramPlan {
-  std::vector<std::string> argv;        ///< argv[0] is the file to execute, already found.
-  std::string display_name;             ///< For messages and the report.
-  std::string reason;                   ///< Why this was chosen, for --dry-run ("a .py file: run by python3 in PATH").
-  bool appends_local_rank = false;      ///< tplaunch without --use-env.
-  int startup_errno = 0;                ///< Non-zero: it is already known that it cannot be started.
+  std::vector<std::string> argv;    ///< argv[0] is the file to execute, already found.
+  std::string display_name;         ///< For messages and the report.
+  std::string reason;               ///< Why this was chosen, for --dry-run ("a .py file: run by python3 in PATH").
+  bool appends_local_rank = false;  ///< tplaunch without --use-env.
+  int startup_errno = 0;            ///< Non-zero: it is already known that it cannot be started.
 };
 
 struct LoggingPlan {
-  std::string log_dir;                  ///< Empty: no files were asked for.
+  std::string log_dir;  ///< Empty: no files were asked for.
   StreamSelection redirects;
   StreamSelection tee;
   std::string line_prefix_template;     ///< Empty: "[${role_name}${local_rank}]:".
@@ -69,20 +69,20 @@ struct LaunchPlan {
   int node_rank = 0;
   bool node_rank_given = false;
   std::string master_addr = "127.0.0.1";
-  std::uint16_t master_port = 0;        ///< 0: any free port.
+  std::uint16_t master_port = 0;  ///< 0: any free port.
   std::string local_addr;
   std::string role = "default";
   int max_restarts = 0;
   ProgramPlan program;
   LoggingPlan logging;
   NumaBinding numa_binding = NumaBinding::kNone;
-  std::vector<int> stop_signals;        ///< --signals-to-handle.
+  std::vector<int> stop_signals;  ///< --signals-to-handle.
   std::chrono::milliseconds shutdown_timeout{30'000};
   bool virtual_local_rank = false;
   bool leave_daemons = false;
   StdinMode stdin_mode = StdinMode::kDefault;
   std::string report_file;
-  std::vector<std::string> notes;       ///< Lines to print once at the start: what was accepted but has no effect.
+  std::vector<std::string> notes;  ///< Lines to print once at the start: what was accepted but has no effect.
 };
 
 }  // namespace tensorplay::agent

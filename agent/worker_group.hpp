@@ -15,9 +15,9 @@ namespace tensorplay::agent {
 struct WorkerExit {
   int local_rank = -1;
   pid_t pid = -1;
-  int exit_code = 0;                 ///< 0 when a signal ended it.
+  int exit_code = 0;  ///< 0 when a signal ended it.
   int signal = 0;
-  bool stopped_by_us = false;        ///< We had sent it a signal that stops.
+  bool stopped_by_us = false;  ///< We had sent it a signal that stops.
   std::chrono::steady_clock::time_point started_at;
   std::chrono::steady_clock::time_point ended_at;
   double ended_at_unix = 0;
@@ -25,19 +25,19 @@ struct WorkerExit {
 
 struct WorkerGroupOptions {
   bool leave_daemons = false;
-  std::chrono::milliseconds helper_grace{500};   ///< What a dead worker's helpers get to clean up after it.
+  std::chrono::milliseconds helper_grace{500};  ///< What a dead worker's helpers get to clean up after it.
 };
 
 /// Thread rules: everything on the loop's thread, callbacks too. The group must outlive its callbacks.
 class WorkerGroup {
  public:
   struct Callbacks {
-    std::function<void(const WorkerExit&)> on_exit;    ///< One worker has ended (its helpers may still live).
-    std::function<void()> on_gone;                     ///< No process of this round is left. Once a round.
+    std::function<void(const WorkerExit&)> on_exit;  ///< One worker has ended (its helpers may still live).
+    std::function<void()> on_gone;                   ///< No process of this round is left. Once a round.
   };
 
   WorkerGroup(asio::io_context& loop, WorkerGroupOptions options, Callbacks callbacks);
-  ~WorkerGroup();   ///< Kills what is left, without grace.
+  ~WorkerGroup();  ///< Kills what is left, without grace.
 
   /// Starts all, local rank = index. When one cannot be started those already running are stopped (wait for on_gone)
   /// and StartupFailure is thrown.
@@ -54,7 +54,7 @@ class WorkerGroup {
   void notify(int signal);
 
   bool has_live_workers() const;
-  std::vector<pid_t> pids() const;   ///< By local rank; -1 for those that have ended.
+  std::vector<pid_t> pids() const;  ///< By local rank; -1 for those that have ended.
 
  private:
   struct Impl;

@@ -18,18 +18,18 @@ namespace tensorplay::agent {
 
 /// The three descriptors a worker is started with; each is closed in the parent after the spawn.
 struct WorkerStdio {
-  base::UniqueFd in;    ///< Empty: /dev/null.
-  base::UniqueFd out;   ///< Empty: inherited.
-  base::UniqueFd err;   ///< Empty: inherited.
-  std::string error_file;   ///< TORCHELASTIC_ERROR_FILE for this worker; its folder exists.
-  std::string stderr_log;   ///< Path of its stderr.log; empty when not redirected.
+  base::UniqueFd in;       ///< Empty: /dev/null.
+  base::UniqueFd out;      ///< Empty: inherited.
+  base::UniqueFd err;      ///< Empty: inherited.
+  std::string error_file;  ///< TORCHELASTIC_ERROR_FILE for this worker; its folder exists.
+  std::string stderr_log;  ///< Path of its stderr.log; empty when not redirected.
 };
 
 /// Thread rules: loop thread only.
 class WorkerOutput {
  public:
   WorkerOutput(asio::io_context& loop, const LaunchPlan& plan);
-  ~WorkerOutput();   ///< Writes out what is queued (bounded in time), then removes temporary error folders.
+  ~WorkerOutput();  ///< Writes out what is queued (bounded in time), then removes temporary error folders.
 
   /// Makes files and pipes for one worker of a round. Throws DistError (with path and errno text) when it cannot.
   WorkerStdio open(int round, int local_rank, int global_rank);

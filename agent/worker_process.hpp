@@ -4,24 +4,24 @@
 
 #include "runtime/base/fd.hpp"
 
-#include <sched.h>
-#include <sys/types.h>
-
 #include <optional>
+#include <sched.h>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace tensorplay::agent {
 
 struct SpawnRequest {
-  std::vector<std::string> argv;            ///< argv[0] is executed as it is; no search.
-  std::vector<std::string> environment;     ///< "NAME=value", the whole environment.
-  int stdin_fd = -1;                        ///< -1: /dev/null.
-  int stdout_fd = -1;                       ///< -1: inherited.
-  int stderr_fd = -1;                       ///< -1: inherited.
-  std::optional<cpu_set_t> cpus;            ///< Affinity; nullopt: inherited.
-  int cgroup_fd = -1;                       ///< Born into this cgroup v2 directory; -1: none.
+  std::vector<std::string> argv;         ///< argv[0] is executed as it is; no search.
+  std::vector<std::string> environment;  ///< "NAME=value", the whole environment.
+  int stdin_fd = -1;                     ///< -1: /dev/null.
+  int stdout_fd = -1;                    ///< -1: inherited.
+  int stderr_fd = -1;                    ///< -1: inherited.
+  std::optional<cpu_set_t> cpus;         ///< Affinity; nullopt: inherited.
+  int cgroup_fd = -1;                    ///< Born into this cgroup v2 directory; -1: none.
 };
 
 struct SpawnedProcess {

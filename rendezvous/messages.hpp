@@ -16,23 +16,23 @@ using AgentId = std::string;
 
 /// How a worker ended, told once.
 struct WorkerFailure {
-  int rank = -1;                            ///< Global rank.
+  int rank = -1;  ///< Global rank.
   int local_rank = -1;
   int pid = 0;
   std::string host;
-  int exit_code = 0;                        ///< As wait(2) gives it; 0 when a signal ended it.
-  int signal = 0;                           ///< 0 when it exited.
-  bool stopped_by_us = false;               ///< Our own stop signal was sent before it ended.
-  bool out_of_memory = false;               ///< The kernel's OOM killer took it or a child of it.
-  bool is_startup_failure = false;          ///< execve itself failed: never restarted.
-  double ended_at = 0;                      ///< Unix time, seconds, when its end was seen.
-  std::optional<double> thrown_at;          ///< Unix time, seconds, of the throw, from its error file.
-  double runtime_seconds = 0;               ///< From its start to its end.
-  std::string message;                      ///< From its error file; empty when there is none.
-  std::string traceback;                    ///< From its error file: call stack as text; may be empty.
-  std::string error_file;                   ///< The file's path; empty when there is none.
-  std::string log_file;                     ///< Its stderr.log; empty when not redirected.
-  std::vector<std::string> last_lines;      ///< The last lines of its stderr.
+  int exit_code = 0;                    ///< As wait(2) gives it; 0 when a signal ended it.
+  int signal = 0;                       ///< 0 when it exited.
+  bool stopped_by_us = false;           ///< Our own stop signal was sent before it ended.
+  bool out_of_memory = false;           ///< The kernel's OOM killer took it or a child of it.
+  bool is_startup_failure = false;      ///< execve itself failed: never restarted.
+  double ended_at = 0;                  ///< Unix time, seconds, when its end was seen.
+  std::optional<double> thrown_at;      ///< Unix time, seconds, of the throw, from its error file.
+  double runtime_seconds = 0;           ///< From its start to its end.
+  std::string message;                  ///< From its error file; empty when there is none.
+  std::string traceback;                ///< From its error file: call stack as text; may be empty.
+  std::string error_file;               ///< The file's path; empty when there is none.
+  std::string log_file;                 ///< Its stderr.log; empty when not redirected.
+  std::vector<std::string> last_lines;  ///< The last lines of its stderr.
   bool operator==(const WorkerFailure&) const = default;
 };
 
@@ -40,20 +40,20 @@ struct WorkerFailure {
 
 struct Joined {
   AgentId agent;
-  std::string host;                         ///< For people and for the natural order of ranks.
-  std::vector<std::string> addresses;       ///< Every address by which others may reach it, best first.
+  std::string host;                    ///< For people and for the natural order of ranks.
+  std::vector<std::string> addresses;  ///< Every address by which others may reach it, best first.
   int nproc = 1;
   std::string role = "default";
-  std::optional<int> rank_hint;             ///< --node-rank, or the scheduler's node id.
+  std::optional<int> rank_hint;  ///< --node-rank, or the scheduler's node id.
   bool is_store_host = false;
-  std::uint16_t port = 0;                   ///< Already bound: MASTER_PORT should it hold RANK 0.
+  std::uint16_t port = 0;  ///< Already bound: MASTER_PORT should it hold RANK 0.
   bool operator==(const Joined&) const = default;
 };
 
 struct Stopped {
   AgentId agent;
   int round = 0;
-  std::vector<WorkerFailure> failures;      ///< All workers of the round that did not end well, victims included.
+  std::vector<WorkerFailure> failures;  ///< All workers of the round that did not end well, victims included.
   bool operator==(const Stopped&) const = default;
 };
 
@@ -84,15 +84,15 @@ struct StartOrder {
   int round = 0;
   int restart_count = 0;
   int world_size = 1;
-  int group_rank = 0;                       ///< This node's index.
+  int group_rank = 0;  ///< This node's index.
   int group_world_size = 1;
-  int first_rank = 0;                       ///< Global rank of this node's local rank 0.
+  int first_rank = 0;  ///< Global rank of this node's local rank 0.
   int first_role_rank = 0;
   int role_world_size = 1;
   std::uint64_t store_generation = 0;
   std::string master_addr;
   std::uint16_t master_port = 0;
-  bool serves_workers_store = false;        ///< This agent holds RANK 0.
+  bool serves_workers_store = false;  ///< This agent holds RANK 0.
   bool operator==(const StartOrder&) const = default;
 };
 
@@ -106,7 +106,7 @@ struct FinishOrder {
   int exit_code = 0;
   std::string why;
   std::optional<WorkerFailure> root_cause;
-  std::vector<WorkerFailure> failures;      ///< Of the last round, whole world, root cause first.
+  std::vector<WorkerFailure> failures;  ///< Of the last round, whole world, root cause first.
   int round = 0;
   int restart_count = 0;
   bool operator==(const FinishOrder&) const = default;

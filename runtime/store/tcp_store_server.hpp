@@ -13,11 +13,11 @@
 namespace tensorplay::store {
 
 struct TCPStoreServerOptions {
-  std::string host = "127.0.0.1";           ///< Address or name to bind; "::" or "0.0.0.0" for all of the family.
-  std::uint16_t port = 0;                   ///< 0: any free port.
-  base::UniqueFd listen_fd;                 ///< A bound (and perhaps listening) socket to use instead.
-  bool has_agent_table = false;             ///< Two tables: agents' raw keys beside the workers' `/...` and `init/`.
-  std::string run_id;                       ///< What our own ends' hello must name.
+  std::string host = "127.0.0.1";  ///< Address or name to bind; "::" or "0.0.0.0" for all of the family.
+  std::uint16_t port = 0;          ///< 0: any free port.
+  base::UniqueFd listen_fd;        ///< A bound (and perhaps listening) socket to use instead.
+  bool has_agent_table = false;    ///< Two tables: agents' raw keys beside the workers' `/...` and `init/`.
+  std::string run_id;              ///< What our own ends' hello must name.
   std::uint64_t epoch = 0;
   std::size_t max_connections = 20'000;
 };
@@ -29,7 +29,7 @@ class TCPStoreServer {
  public:
   /// Binds, listens and starts the thread; throws SocketError when the address cannot be had.
   explicit TCPStoreServer(TCPStoreServerOptions options);
-  ~TCPStoreServer();   ///< Closes every connection and joins the thread.
+  ~TCPStoreServer();  ///< Closes every connection and joins the thread.
 
   std::uint16_t port() const;
 
