@@ -33,6 +33,7 @@ struct WorkerFailure {
   std::string error_file;               ///< The file's path; empty when there is none.
   std::string log_file;                 ///< Its stderr.log; empty when not redirected.
   std::vector<std::string> last_lines;  ///< The last lines of its stderr.
+  int followed_from = -1;               ///< Rank whose failure caused this one; -1: none, or the verdict is not in.
   bool operator==(const WorkerFailure&) const = default;
 };
 
@@ -54,6 +55,7 @@ struct Stopped {
   AgentId agent;
   int round = 0;
   std::vector<WorkerFailure> failures;  ///< All workers of the round that did not end well, victims included.
+  bool left_unkillable = false;         ///< A process there outlived SIGKILL: the world cannot be restarted.
   bool operator==(const Stopped&) const = default;
 };
 
@@ -73,6 +75,7 @@ struct Succeeded {
 struct Leaving {
   AgentId agent;
   std::string why;
+  bool workers_gone = true;  ///< False: its workers are still being stopped; a second report follows.
   bool operator==(const Leaving&) const = default;
 };
 
@@ -106,7 +109,8 @@ struct FinishOrder {
   int exit_code = 0;
   std::string why;
   std::optional<WorkerFailure> root_cause;
-  std::vector<WorkerFailure> failures;  ///< Of the last round, whole world, root cause first.
+  std::vector<WorkerFailure> failures;  ///< Of the last round, whole world, root cause first, at most 256.
+  int more_failures = 0;                ///< How many more there were.
   int round = 0;
   int restart_count = 0;
   bool operator==(const FinishOrder&) const = default;
