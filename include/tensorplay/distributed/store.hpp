@@ -14,8 +14,9 @@ namespace tensorplay::distributed {
 /// A key-value table that processes share: how ranks find each other, and what users coordinate through.
 ///
 /// Keys and values are byte strings; std::string holds any bytes. Reading calls wait for the key to appear, up to the
-/// store's timeout, and then throw StoreTimeoutError with the keys in its text. A lost connection throws
-/// DistNetworkError and leaves the store unusable.
+/// store's timeout, and then throw StoreTimeoutError with the keys in its text. A timeout of zero looks once and does
+/// not wait, in every store; a negative one throws InvalidArgument. A lost connection throws DistNetworkError and
+/// leaves the store unusable.
 /// Thread rules: every method may be called from any thread; one object runs one request at a time, so a thread that
 /// waits holds up the others. Use clone() for a second connection.
 /// Source of the semantics: c10d's Store.
