@@ -44,6 +44,7 @@ struct RendezvousPlan {
 /// What a worker executes, the same for all ranks but for ${local_rank}.
 struct ProgramPlan {
   std::vector<std::string> argv;    ///< argv[0] is the file to execute, already found.
+  std::size_t first_argument = 1;   ///< Index in argv of the program's first own argument (behind Python's words).
   std::string display_name;         ///< For messages and the report.
   std::string reason;               ///< Why this was chosen, for --dry-run ("a .py file: run by python3 in PATH").
   bool appends_local_rank = false;  ///< tplaunch without --use-env.
@@ -68,6 +69,8 @@ struct LaunchPlan {
   RendezvousPlan rdzv;
   int node_rank = 0;
   bool node_rank_given = false;
+  /// What workers are told, as far as it is known before the rendezvous. On one node the agent gives master_addr as it
+  /// stands here and serves the workers' store where that name leads; with the default that is loopback.
   std::string master_addr = "127.0.0.1";
   std::uint16_t master_port = 0;  ///< 0: any free port.
   std::string local_addr;
@@ -76,9 +79,12 @@ struct LaunchPlan {
   ProgramPlan program;
   LoggingPlan logging;
   NumaBinding numa_binding = NumaBinding::kNone;
-  std::vector<int> stop_signals;  ///< --signals-to-handle.
+  std::vector<std::vector<int>> worker_cpus;  ///< By local rank: the CPUs it is bound to. Empty: nothing is bound.
+  std::vector<int> stop_signals;              ///< --signals-to-handle.
+  std::string signals_to_handle;              ///< The same as text, for TORCHELASTIC_SIGNALS_TO_HANDLE.
   std::chrono::milliseconds shutdown_timeout{30'000};
   bool virtual_local_rank = false;
+  bool shares_agent_store = true;  ///< Workers are clients of the agent's store; else RANK 0 hosts one itself.
   bool leave_daemons = false;
   StdinMode stdin_mode = StdinMode::kDefault;
   std::string report_file;

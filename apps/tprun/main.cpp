@@ -1,3 +1,100 @@
-int main() {
-  return 0;
+// tprun: reads what is wanted, and has it done. The thinking is in agent/.
+#include "agent/dry_run.hpp"
+#include "agent/help.hpp"
+#include "agent/launch.hpp"
+#include "agent/launch_request.hpp"
+#include "agent/this_machine.hpp"
+#include "agent/usage_error.hpp"
+#include "tensorplay/distributed/exit_codes.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <unistd.h>
+
+#include <sys/ioctl.h>
+
+namespace {
+
+namespace agent = tensorplay::agent;
+namespace exit_code = tensorplay::distributed::exit_code;
+
+/// One line on stderr, in one write.
+void say(const std::string& text) {
+  const std::string line = "tprun: " + text + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+/// What was asked for goes to stdout; a full disk or a closed pipe is not success.
+int print(const std::string& text) {
+  const bool worked = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (worked) return exit_code::kSuccess;
+  say("standard output cannot be written");
+  return exit_code::kInternalError;
+}
+
+int print_help(agent::Front front) {
+  const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
+  winsize size{};
+  const int width =
+      is_terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  const bool is_dumb = terminal == nullptr || std::string(terminal) == "dumb";
+  return print(agent::help_text(front, width, is_terminal && !is_dumb && (no_colour == nullptr || *no_colour == '\0')));
+}
+
+int launch(const agent::LaunchPlan& plan) {
+  for (const std::string& note : plan.notes) say(note);
+  if (plan.max_nodes > 1) {
+    const std::string nodes = plan.min_nodes == plan.max_nodes
+                                  ? std::to_string(plan.max_nodes)
+                                  : std::to_string(plan.min_nodes) + ":" + std::to_string(plan.max_nodes);
+    throw agent::UsageError("--nnodes=" + nodes + ": this release runs jobs of one node only; give --nnodes=1");
+  }
+  if (plan.program.startup_errno != 0) {
+    say(plan.program.display_name + ": cannot be run: " + plan.program.reason);
+    if (plan.front == agent::Front::kTorchrun) return exit_code::kTorchrunFailure;
+    return plan.program.startup_errno == ENOENT ? exit_code::kProgramNotFound : exit_code::kCannotExecute;
+  }
+  return agent::run_launch(plan);
+}
+
+int run(int argc, char** argv) {
+  const std::string called_as = argc > 0 ? argv[0] : "tprun";
+  const agent::ThisMachine machine(called_as);
+  const agent::EnvironmentView environment(environ);
+  const agent::LaunchRequest request =
+      agent::read_launch_request({std::vector<std::string>(argv, argv + argc), environment, machine});
+  switch (request.action) {
+    case agent::Action::kHelp:
+      return print_help(agent::front_of(called_as));
+    case agent::Action::kVersion:
+      return print(agent::version_text() + "\n");
+    case agent::Action::kPrintCompletion:
+      throw agent::UsageError("--print-completion: not there");
+    case agent::Action::kDryRun:
+      return print(agent::dry_run_text(request.plan, environment));
+    case agent::Action::kDryRunJson:
+      return print(agent::dry_run_json(request.plan, environment));
+    case agent::Action::kLaunch:
+      break;
+  }
+  return launch(request.plan);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const agent::UsageError& error) {
+    say(error.what());
+    return exit_code::kUsage;
+  } catch (const std::exception& error) {
+    say(std::string("internal error: ") + error.what());
+    return exit_code::kInternalError;
+  }
 }

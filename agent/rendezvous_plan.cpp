@@ -1,0 +1,179 @@
+#include "agent/rendezvous_plan.hpp"
+
+#include "agent/endpoint.hpp"
+#include "agent/near_miss.hpp"
+#include "agent/option_values.hpp"
+#include "agent/usage_error.hpp"
+
+#include <limits>
+
+namespace tensorplay::agent {
+namespace {
+
+constexpr std::uint16_t kStaticPort = 29500;
+constexpr std::uint16_t kC10dPort = 29400;
+constexpr std::uint16_t kEtcdPort = 2379;
+
+std::string find_backend(const Settings& settings) {
+  const std::string name = settings.value_or(OptionId::kRdzvBackend, "static");
+  if (name == "static" || name == "c10d" || name == "etcd-v3" || name == "file") return name;
+  if (name == "tcpstore") return "c10d";
+  if (name == "etcd" || name == "etcd-v2") return "etcd-v3";
+  const auto guess = near_miss(name, {"static", "c10d", "tcpstore", "etcd", "etcd-v2", "etcd-v3", "file"});
+  throw UsageError(settings.quoted(OptionId::kRdzvBackend) + ": no such rendezvous; " +
+                   (guess ? "did you mean " + std::string(*guess) + "?" : "give static, c10d, etcd-v3 or file"));
+}
+
+class RendezvousPlanner {
+ public:
+  RendezvousPlanner(const Settings& settings, const Machine& machine, LaunchPlan& plan)
+      : settings_(settings), machine_(machine), plan_(plan), rdzv_(plan.rdzv) {}
+
+  void make() {
+    rdzv_.backend = find_backend(settings_);
+    rdzv_.run_id = settings_.value_or(OptionId::kRdzvId, "none");
+    if (rdzv_.run_id.empty()) rdzv_.run_id = "none";
+    read_conf();
+    read_node_rank();
+    read_master();
+    plan_.local_addr = settings_.value_or(OptionId::kLocalAddr, "");
+    if (settings_.is_on(OptionId::kStandalone)) {
+      be_standalone();
+    } else if (rdzv_.backend == "static") {
+      plan_static();
+    } else {
+      plan_dynamic();
+    }
+  }
+
+ private:
+  void read_conf() {
+    if (!settings_.is_given(OptionId::kRdzvConf)) return;
+    const std::string& where = settings_.find(OptionId::kRdzvConf)->place;
+    rdzv_.conf = parse_rdzv_conf(where, settings_.find(OptionId::kRdzvConf)->value, plan_.notes);
+    for (const auto& [key, value] : rdzv_.conf) {
+      const std::string named = where + ": " + key + "=" + value;
+      if (key == "is_host") parse_switch(named, value);
+      if (key == "keep_alive_max_attempt") parse_whole(named, value, 1, std::numeric_limits<int>::max(), "a count");
+      if (key.ends_with("timeout") || key == "keep_alive_interval") {
+        if (parse_seconds(named, value, 0).count() == 0) throw UsageError(named + ": must be above zero; give seconds");
+      }
+      if (key == "cas_backoff_max_seconds") parse_seconds(named, value, 0);
+      if (key == "store_type" && value != "tcp" && value != "file") {
+        throw UsageError(named + ": no such store; give tcp or file");
+      }
+    }
+  }
+
+  void read_node_rank() {
+    const Setting* rank = settings_.find(OptionId::kNodeRank);
+    if (rank == nullptr) return;
+    plan_.node_rank_given = true;
+    plan_.node_rank = static_cast<int>(parse_whole(settings_.quoted(OptionId::kNodeRank), rank->value, 0,
+                                                   std::numeric_limits<int>::max(), "a node's index"));
+  }
+
+  void read_master() {
+    plan_.master_addr = settings_.value_or(OptionId::kMasterAddr, "127.0.0.1");
+    if (plan_.master_addr.empty()) plan_.master_addr = "127.0.0.1";
+    if (plan_.master_addr.starts_with('[') && plan_.master_addr.ends_with(']')) {
+      plan_.master_addr = plan_.master_addr.substr(1, plan_.master_addr.size() - 2);
+    }
+    const Setting* port = settings_.find(OptionId::kMasterPort);
+    if (port == nullptr) return;
+    plan_.master_port = static_cast<std::uint16_t>(
+        parse_whole(settings_.quoted(OptionId::kMasterPort), port->value, 0, 65535, "a port"));
+  }
+
+  void be_standalone() {
+    for (const OptionId id : {OptionId::kRdzvBackend, OptionId::kRdzvEndpoint, OptionId::kRdzvId}) {
+      if (settings_.is_given(id)) plan_.notes.push_back("--standalone: " + settings_.quoted(id) + " is not used");
+    }
+    if (plan_.min_nodes > 1) {
+      throw UsageError("--standalone: means this node alone, but " + settings_.quoted(OptionId::kNnodes) +
+                       " waits for others; drop one of them");
+    }
+    if (plan_.max_nodes > 1) {
+      plan_.notes.push_back("--standalone: this node is alone; " + settings_.quoted(OptionId::kNnodes) +
+                            " is taken for 1");
+      plan_.max_nodes = 1;
+    }
+    alone();
+    rdzv_.run_id = machine_.fresh_uuid();
+  }
+
+  /// A free port on this node, under a name that no other run has.
+  void alone() {
+    rdzv_.backend = "c10d";
+    rdzv_.endpoint = "localhost:0";
+    if (rdzv_.run_id == "none") rdzv_.run_id = machine_.fresh_uuid();
+    note_unused_node_rank("a job on one node");
+    plan_.node_rank = 0;
+  }
+
+  void plan_static() {
+    const bool has_endpoint = !settings_.value_or(OptionId::kRdzvEndpoint, "").empty();
+    if (!has_endpoint && !settings_.is_given(OptionId::kMasterPort) && plan_.max_nodes == 1) return alone();
+    if (has_endpoint) {
+      const std::string where = settings_.quoted(OptionId::kRdzvEndpoint);
+      const Endpoint endpoint = parse_endpoint(where, settings_.find(OptionId::kRdzvEndpoint)->value);
+      if (endpoint.host.empty()) throw UsageError(where + ": has no host; give HOST:PORT");
+      if (!endpoint.port) throw UsageError(where + ": has no port; give HOST:PORT, or --master-addr and --master-port");
+      plan_.master_addr = endpoint.host;
+      plan_.master_port = *endpoint.port;
+    } else if (!settings_.is_given(OptionId::kMasterPort)) {
+      plan_.master_port = kStaticPort;
+    }
+    if (plan_.node_rank >= plan_.max_nodes) {
+      throw UsageError(settings_.quoted(OptionId::kNodeRank) + ": there " +
+                       (plan_.max_nodes == 1 ? "is 1 node" : "are " + std::to_string(plan_.max_nodes) + " nodes") +
+                       "; give a rank from 0 to " + std::to_string(plan_.max_nodes - 1));
+    }
+    rdzv_.endpoint = format_endpoint(plan_.master_addr, plan_.master_port);
+  }
+
+  void plan_dynamic() {
+    const std::string written = settings_.value_or(OptionId::kRdzvEndpoint, "");
+    const auto store_type = rdzv_.conf.find("store_type");
+    if (rdzv_.backend == "file" || (store_type != rdzv_.conf.end() && store_type->second == "file")) {
+      rdzv_.endpoint = written;  // A path.
+      if (rdzv_.backend == "file" && written.empty()) {
+        throw UsageError("--rdzv-backend=file: needs a folder that all nodes share; give --rdzv-endpoint=FOLDER");
+      }
+    } else {
+      const std::uint16_t usual = rdzv_.backend == "c10d" ? kC10dPort : kEtcdPort;
+      for (const std::string_view part : split(written, ',')) {
+        const std::string where = written.empty() ? "--rdzv-endpoint" : settings_.quoted(OptionId::kRdzvEndpoint);
+        const Endpoint endpoint = parse_endpoint(where, part);
+        if (!rdzv_.endpoint.empty()) rdzv_.endpoint += ',';
+        rdzv_.endpoint +=
+            format_endpoint(endpoint.host.empty() ? "localhost" : endpoint.host, endpoint.port.value_or(usual));
+      }
+    }
+    note_unused_node_rank("--rdzv-backend=" + rdzv_.backend);
+    for (const OptionId id : {OptionId::kMasterAddr, OptionId::kMasterPort}) {
+      const bool is_used_alone = plan_.max_nodes == 1;
+      if (settings_.is_given(id) && !is_used_alone) {
+        plan_.notes.push_back(settings_.quoted(id) + ": not used by --rdzv-backend=" + rdzv_.backend +
+                              "; node 0's agent chooses");
+      }
+    }
+  }
+
+  void note_unused_node_rank(const std::string& by) {
+    if (plan_.node_rank != 0) plan_.notes.push_back(settings_.quoted(OptionId::kNodeRank) + ": not used by " + by);
+  }
+
+  const Settings& settings_;
+  const Machine& machine_;
+  LaunchPlan& plan_;
+  RendezvousPlan& rdzv_;
+};
+
+}  // namespace
+
+void plan_rendezvous(const Settings& settings, const Machine& machine, LaunchPlan& plan) {
+  RendezvousPlanner(settings, machine, plan).make();
+}
+
+}  // namespace tensorplay::agent
