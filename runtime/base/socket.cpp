@@ -134,6 +134,13 @@ SocketAddress SocketAddress::of_peer(int fd) {
   return address;
 }
 
+SocketAddress SocketAddress::of_peer_or_empty(int fd) noexcept {
+  SocketAddress address;
+  address.size_ = sizeof address.storage_;
+  const bool is_known = ::getpeername(fd, reinterpret_cast<sockaddr*>(&address.storage_), &address.size_) == 0;
+  return is_known ? address : SocketAddress();
+}
+
 std::uint16_t SocketAddress::port() const noexcept {
   if (family() == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(storage_).sin_port);
   if (family() == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(storage_).sin6_port);

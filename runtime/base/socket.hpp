@@ -49,6 +49,8 @@ class SocketAddress {
 
   static SocketAddress of_local_end(int fd);  ///< Throws SocketError.
   static SocketAddress of_peer(int fd);       ///< Throws SocketError.
+  /// For messages: an address without a family, whose text is "" and port 0, when the peer is gone already.
+  static SocketAddress of_peer_or_empty(int fd) noexcept;
 
   int family() const noexcept { return storage_.ss_family; }
   std::uint16_t port() const noexcept;

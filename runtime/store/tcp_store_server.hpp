@@ -9,22 +9,25 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tensorplay::store {
 
 struct TCPStoreServerOptions {
-  std::string host = "127.0.0.1";  ///< Address or name to bind; "::" or "0.0.0.0" for all of the family.
+  std::string host = "127.0.0.1";  ///< Address or name to bind; "::" for IPv6 and IPv4, "0.0.0.0" for all of IPv4.
   std::uint16_t port = 0;          ///< 0: any free port.
   base::UniqueFd listen_fd;        ///< A bound (and perhaps listening) socket to use instead.
-  bool has_agent_table = false;    ///< Two tables: agents' raw keys beside the workers' `/...` and `init/`.
+  bool has_agent_table = false;    ///< Two tables: agents' mailboxes beside the workers' `/...` and `init/`.
   std::string run_id;              ///< What our own ends' hello must name.
+  std::string user;                ///< The same; empty: the effective user's name.
   std::uint64_t epoch = 0;
   std::size_t max_connections = 20'000;
 };
 
 /// Serves the TCPStore protocol from a thread of its own. Asleep in epoll when nothing happens: an idle server uses no
-/// CPU. What a peer sends costs that connection at most.
-/// Thread rules: every method may be called from any thread.
+/// CPU. What a peer sends costs that connection at most, and bounded memory.
+/// Thread rules: every method may be called from any thread, also from within a callback of on_push. The destructor
+/// must not be called from a callback.
 class TCPStoreServer {
  public:
   /// Binds, listens and starts the thread; throws SocketError when the address cannot be had.
@@ -34,8 +37,9 @@ class TCPStoreServer {
   std::uint16_t port() const;
 
   /// Empties the workers' table and closes every connection that has used it, before it returns: nothing of an old
-  /// round can be read or written in a new one.
-  void begin_round();
+  /// round can be read or written in a new one. A connection made before this call cannot use the workers' table after
+  /// it. With `allowed_hosts` (addresses in digits) the workers' table is refused to all other peers in this round.
+  void begin_round(std::vector<std::string> allowed_hosts = {});
 
   // ---- The agents' table, for the process that hosts the server. Queues only: the mailboxes of agents and leader.
 
@@ -43,11 +47,17 @@ class TCPStoreServer {
   void push(std::string_view queue, std::string_view value);
   /// Takes the oldest value, if any.
   std::optional<std::string> try_pop(std::string_view queue);
-  /// Calls `callback` on the server's thread each time `queue` becomes non-empty; an empty function ends that.
+  /// Calls `callback` on the server's thread each time `queue` becomes non-empty, and once if it is not empty now; an
+  /// empty function ends that, and once this call has returned the old callback is not running and never runs again
+  /// (unless this is called from within it).
   void on_push(std::string_view queue, std::function<void()> callback);
 
   /// When the workers' table was first used in this round, for the restart timeline.
   std::optional<std::chrono::steady_clock::time_point> first_use() const;
+
+  std::size_t connection_count() const;  ///< Connections open now.
+  std::size_t key_count() const;         ///< Keys in the workers' table.
+  std::size_t waiter_count() const;      ///< Connections that wait for something in the workers' table.
 
  private:
   struct Impl;

@@ -40,6 +40,10 @@ void put_key_list(std::string& out, Opcode opcode, const std::vector<std::string
 
 }  // namespace
 
+std::string orders_mailbox(std::string_view agent) {
+  return std::string("orders/").append(agent);
+}
+
 void put_u8(std::string& out, std::uint8_t value) {
   out.push_back(static_cast<char>(value));
 }

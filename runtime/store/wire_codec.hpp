@@ -68,6 +68,9 @@ inline constexpr std::uint32_t kExtensionVersion = 1;
 /// The one mailbox that the network may push to.
 inline constexpr std::string_view kInbox = "inbox";
 
+/// The mailbox from which an agent reads its orders. Only the process that hosts the server writes to it.
+std::string orders_mailbox(std::string_view agent);
+
 enum class Role : std::uint8_t { kClient = 0, kAgent = 1 };
 
 /// What a server answers to a hello. Anything but kWelcome ends the connection.
