@@ -26,7 +26,8 @@ struct MembershipOptions {
   int min_nodes = 1;
   int max_nodes = 1;
   int max_restarts = 0;
-  std::optional<std::chrono::nanoseconds> restart_window;  ///< Restarts come back after this; nullopt: never.
+  std::optional<std::chrono::nanoseconds> restart_window =
+      std::nullopt;  ///< Restarts come back after this; nullopt: never.
   std::chrono::nanoseconds join_timeout = std::chrono::seconds(600);  ///< For MIN nodes to come, each time.
   std::chrono::nanoseconds last_call = std::chrono::seconds(30);      ///< After MIN nodes, for more, the first time.
   std::chrono::nanoseconds replacement_wait{0};                       ///< The same in later rounds, after a loss.
