@@ -1,0 +1,26 @@
+/// The moment people judge a launcher by: one text that names the root cause first, then who else ended and how, the
+/// root cause's last lines, and whose exit code they are about to see. Pure text from facts: no I/O.
+#pragma once
+
+#include "agent/run_report.hpp"
+
+#include <string>
+
+namespace tensorplay::agent {
+
+struct ReportStyle {
+  bool colour = false;  ///< Only when stderr is a terminal.
+  int width = 100;      ///< Columns; the log paths alone may be longer, as people copy them.
+};
+
+/// The report of a run that failed, ending with a newline; empty when `report.finish` holds no failure.
+std::string render_failure_report(const RunReport& report, const ReportStyle& style);
+
+/// How a worker ended, in two or three words: "SIGSEGV", "exit code 1", "SIGKILL (out of memory)", "stopped by tprun".
+std::string describe_end(const rendezvous::WorkerFailure& failure);
+
+/// One failure as one sentence without a full stop, for the line that says why a restart happens:
+/// "rank 2 on n2 died of SIGSEGV", "rank 0 on n1 failed with ValueError: no data (exit code 1)".
+std::string describe_failure(const rendezvous::WorkerFailure& failure);
+
+}  // namespace tensorplay::agent

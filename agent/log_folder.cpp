@@ -1,0 +1,110 @@
+#include "agent/log_folder.hpp"
+
+#include "runtime/base/environment.hpp"
+#include "tensorplay/distributed/errors.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <sys/random.h>
+#include <sys/stat.h>
+
+namespace tensorplay::agent {
+namespace {
+
+std::string temporary_folder() {
+  const auto value = base::env_value("TMPDIR");
+  return value && !value->empty() ? *value : "/tmp";
+}
+
+std::string random_name() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz012345";
+  std::array<unsigned char, 8> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) bytes.fill(0);
+  std::string name;
+  for (const unsigned char byte : bytes) name += kLetters[byte % kLetters.size()];
+  return name;
+}
+
+[[noreturn]] void fail(const std::string& path, int error) {
+  throw distributed::DistError("log folder " + path + ": " + std::strerror(error));
+}
+
+/// Makes one folder; one that is there is as good.
+void make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return;
+  fail(path, errno);
+}
+
+/// A run id is one name in a folder, whatever it is made of.
+std::string as_file_name(std::string text) {
+  for (char& c : text) {
+    if (c == '/' || static_cast<unsigned char>(c) < 0x20) c = '_';
+  }
+  if (text.size() > 200) text.resize(200);
+  return text;
+}
+
+}  // namespace
+
+void LogFolder::make_run() {
+  std::string parent = log_dir_;
+  if (parent.empty()) {
+    parent = temporary_folder() + "/tprun_logs_XXXXXX";
+    if (::mkdtemp(parent.data()) == nullptr) fail(parent, errno);
+  } else {
+    std::error_code error;
+    std::filesystem::create_directories(parent, error);
+    if (!std::filesystem::is_directory(parent)) {
+      fail(parent, error ? error.value() : ENOTDIR);
+    }
+  }
+  while (parent.size() > 1 && parent.ends_with('/')) parent.pop_back();
+  for (;;) {
+    const std::string path = parent + "/" + as_file_name(run_id_) + "_" + random_name();
+    if (::mkdir(path.c_str(), 0777) == 0) {
+      run_ = path;
+      return;
+    }
+    if (errno != EEXIST) fail(path, errno);
+  }
+}
+
+const std::string& LogFolder::attempt(int round) {
+  if (run_.empty()) make_run();
+  if (attempt_round_ != round) {
+    attempt_ = run_ + "/attempt_" + std::to_string(round);
+    make_folder(attempt_);
+    attempt_round_ = round;
+  }
+  return attempt_;
+}
+
+std::string LogFolder::worker(int round, int local_rank) {
+  std::string path = attempt(round) + "/" + std::to_string(local_rank);
+  make_folder(path);
+  return path;
+}
+
+ErrorFolder::~ErrorFolder() {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string ErrorFolder::file(int round, int local_rank) {
+  if (has_failed_) return {};
+  if (path_.empty()) {
+    std::string path = temporary_folder() + "/tprun_XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) {
+      has_failed_ = true;
+      return {};
+    }
+    path_ = path;
+  }
+  return path_ + "/attempt_" + std::to_string(round) + "_" + std::to_string(local_rank) + "_error.json";
+}
+
+}  // namespace tensorplay::agent

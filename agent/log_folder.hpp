@@ -1,0 +1,51 @@
+/// Where a run's files lie: `<log-dir>/<run id>_<random>/attempt_<round>/<local rank>/`. Folders are made when the
+/// first file in them is, and never anything that nobody asked for.
+#pragma once
+
+#include <string>
+
+namespace tensorplay::agent {
+
+/// Thread rules: none; one owner.
+class LogFolder {
+ public:
+  /// `log_dir` empty: a folder of its own below TMPDIR, made when it is needed, kept at the end.
+  LogFolder(std::string log_dir, std::string run_id) : log_dir_(std::move(log_dir)), run_id_(std::move(run_id)) {}
+
+  /// `attempt_<round>`, made when it is not there. Throws DistError with the path and the errno text.
+  const std::string& attempt(int round);
+
+  /// A worker's folder below it. The same.
+  std::string worker(int round, int local_rank);
+
+  /// Folder of this run; empty when none was made.
+  const std::string& run() const { return run_; }
+
+ private:
+  void make_run();
+
+  std::string log_dir_;
+  std::string run_id_;
+  std::string run_;
+  std::string attempt_;
+  int attempt_round_ = -1;
+};
+
+/// A private folder (mode 0700) for the error files of a run without a log folder: made when it is needed, gone with
+/// this object.
+class ErrorFolder {
+ public:
+  ErrorFolder() = default;
+  ~ErrorFolder();
+  ErrorFolder(const ErrorFolder&) = delete;
+  ErrorFolder& operator=(const ErrorFolder&) = delete;
+
+  /// A path for one worker's error file; empty when no folder can be made, as a job must not fail for that.
+  std::string file(int round, int local_rank);
+
+ private:
+  std::string path_;
+  bool has_failed_ = false;
+};
+
+}  // namespace tensorplay::agent
