@@ -15,18 +15,26 @@ namespace tensorplay::testing {
 using distributed::Store;
 using namespace std::chrono_literals;
 
+/// Returns once everything that `store` sent has arrived: a set alone is not acknowledged.
+inline void settle(Store& store) { store.check({}); }
+
 /// `a` and `b` are two handles on the same content.
 inline void check_keys_and_values(Store& a, Store& b) {
   a.set("k", "v1");
+  settle(a);
   REQUIRE(b.get("k") == "v1");
   b.set("k", "v2");
+  settle(b);
   REQUIRE(a.get("k") == "v2");
   a.set("", "value of the empty key");
+  settle(a);
   REQUIRE(b.get("") == "value of the empty key");
   const std::string any_bytes("\0\xff\n/", 4);
   a.set(any_bytes, any_bytes);
+  settle(a);
   REQUIRE(b.get(any_bytes) == any_bytes);
   a.set("empty", "");
+  settle(a);
   REQUIRE(b.get("empty").empty());
 
   REQUIRE(a.add("n", 5) == 5);
@@ -42,10 +50,13 @@ inline void check_keys_and_values(Store& a, Store& b) {
   REQUIRE(b.compare_set("c", "x", "z") == "z");
 
   a.append("log", "one ");
+  settle(a);
   b.append("log", "two");
+  settle(b);
   REQUIRE(a.get("log") == "one two");
 
   a.multi_set({"m1", "m2"}, {"1", "2"});
+  settle(a);
   REQUIRE(b.multi_get({"m2", "m1", "m2"}) == std::vector<std::string>{"2", "1", "2"});
   REQUIRE_THROWS_AS(a.multi_set({"m1", "m2"}, {"1"}), distributed::DistStoreError);
 
@@ -72,7 +83,9 @@ inline void check_queues(Store& a, Store& b) {
   REQUIRE(a.queue_len("q") == 0);
   REQUIRE_THROWS_AS(a.queue_pop("q", false), distributed::DistQueueEmptyError);
   a.queue_push("q", "first");
+  settle(a);
   b.queue_push("q", "");
+  settle(b);
   REQUIRE(b.queue_len("q") == 2);
   REQUIRE(a.check({"q"}));
   REQUIRE(b.queue_pop("q") == "first");
