@@ -111,8 +111,12 @@ inline void check_timeouts(Store& store) {
   REQUIRE(store.get("here") == "1");
 }
 
+struct WakingCalls {
+  bool by_compare_set = true;  ///< Torch's server without libuv does not wake on it.
+};
+
 /// Each way to create a key releases whoever waits for it.
-inline void check_waiters_are_released(Store& waiting, Store& acting) {
+inline void check_waiters_are_released(Store& waiting, Store& acting, WakingCalls calls = {}) {
   const auto released_by = [&](const std::string& key, auto act) {
     CAPTURE(key);
     std::string seen;
@@ -123,7 +127,7 @@ inline void check_waiters_are_released(Store& waiting, Store& acting) {
   };
   released_by("by set", [&](const auto& key) { acting.set(key, "7"); });
   released_by("by add", [&](const auto& key) { acting.add(key, 7); });
-  released_by("by compare_set", [&](const auto& key) { acting.compare_set(key, "", "7"); });
+  if (calls.by_compare_set) released_by("by compare_set", [&](const auto& key) { acting.compare_set(key, "", "7"); });
   released_by("by append", [&](const auto& key) { acting.append(key, "7"); });
   released_by("by multi_set", [&](const auto& key) { acting.multi_set({key}, {"7"}); });
 }
