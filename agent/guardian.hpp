@@ -1,6 +1,10 @@
 /// tprun is two processes: the guardian, which is the pid the user sees, and the agent under it. This is the split,
 /// and the guardian's half: it waits, passes signals on, carries the exit code, and when the agent dies without
 /// a word it ends everything the agent left.
+///
+/// Both are child subreapers and each watches the other, so SIGKILL of either leaves one to whom every orphan falls.
+/// The agent has a session and a name of its own (tp-agent), which keeps `kill -9 %1` and `pkill -9 tprun` from hitting
+/// both.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -14,7 +18,8 @@ namespace tensorplay::agent {
 /// How the agent wants the whole program to end.
 struct AgentResult {
   int exit_code = 0;
-  int stop_signal = 0;  ///< Non-zero: tprun was stopped by this signal and must end by it.
+  int stop_signal = 0;          ///< Non-zero: tprun was stopped by this signal and must end by it.
+  bool leaves_daemons = false;  ///< What the workers left behind may stay (--leave-daemons, and all ended well).
 };
 
 /// The agent's end of the pair: stop requests and notifications, merged from the guardian, and from signals that
@@ -24,21 +29,28 @@ class GuardianLink {
   struct Callbacks {
     std::function<void(int signal, bool force, bool already_delivered)> on_stop;
     ///< `force`: a second request at least a second after the first. `already_delivered`: slurmstepd sent it, so
-    ///< every worker has it as well.
-    std::function<void(int signal)> on_notify;  ///< SIGUSR1/2 not listed as stop signals.
+    ///< every worker has it as well (WorkerGroup::stop_already_signalled).
+    std::function<void(int signal)> on_notify;  ///< For WorkerGroup::notify: SIGUSR1/2 not listed as stop signals, and
+                                                ///< SIGTSTP, SIGCONT when tprun is suspended and resumed.
     std::function<void()> on_guardian_lost;     ///< The guardian is dead: kill everything and go.
   };
   virtual ~GuardianLink() = default;
-  /// Starts delivering on `loop`. Requests that came before are delivered first.
+  /// Starts delivering on `loop`. Requests that came before are delivered first. Call once; the link outlives the loop.
   virtual void listen(asio::io_context& loop, Callbacks callbacks) = 0;
+  /// Stops delivering, so that the loop can run out of work.
+  virtual void close() = 0;
 };
 
 struct GuardianOptions {
-  std::vector<int> stop_signals;
+  std::vector<int> stop_signals;  ///< Those ignored at tprun's entry stay ignored.
 };
 
-/// Splits into guardian and agent. In the agent runs `agent_main` and tells the guardian its result; in the guardian
-/// waits, cleans up after the agent, and returns the exit code, or ends by the stop signal. Call with one thread.
+/// Splits into guardian and agent. In the agent runs `agent_main`, tells the guardian its result and exits; in the
+/// guardian waits, cleans up after the agent, and returns the exit code, or ends by the stop signal.
+///
+/// Call with one thread, early: the agent is a fork of what is there. When the process has children already, or is pid
+/// 1 of a container, whatever falls to it may be a stranger's; then the guardian proper is a third process between, to
+/// which nothing but the agent's tree can fall, and this one only passes signals on.
 int run_guarded(const GuardianOptions& options, const std::function<AgentResult(GuardianLink&)>& agent_main);
 
 }  // namespace tensorplay::agent

@@ -1,6 +1,16 @@
 /// The workers of one round on this node, with everything that descends from them: started, stopped, reaped, swept.
+///
+/// How a worker ends: it gets the stop signal alone, and the grace. If it ends in grace while descendants of it live,
+/// those whose parent it was get the same signal and the rest of the grace (a trainer under `bash run.sh`). After a
+/// worker's end its helpers have `helper_grace` to clean up after it; then everything that descends from it is killed,
+/// daemons in sessions of their own included.
+///
+/// SIGCHLD is the one event for workers and for orphans that fall to us alike. So the process must be a child
+/// subreaper, SIGCHLD must be blocked in all its threads, and no other thread may start or wait for children while a
+/// group lives.
 #pragma once
 
+#include "agent/containment.hpp"
 #include "agent/worker_process.hpp"
 
 #include <asio/io_context.hpp>
@@ -24,8 +34,9 @@ struct WorkerExit {
 };
 
 struct WorkerGroupOptions {
-  bool leave_daemons = false;
-  std::chrono::milliseconds helper_grace{500};  ///< What a dead worker's helpers get to clean up after it.
+  bool leave_daemons = false;  ///< What workers left behind may stay when all of them ended well, unstopped.
+  std::chrono::milliseconds helper_grace{500};   ///< What a dead worker's helpers get to clean up after it.
+  std::chrono::milliseconds kill_limit{30'000};  ///< How long SIGKILL may take before we go on without (D state).
 };
 
 /// Thread rules: everything on the loop's thread, callbacks too. The group must outlive its callbacks.
@@ -34,23 +45,30 @@ class WorkerGroup {
   struct Callbacks {
     std::function<void(const WorkerExit&)> on_exit;  ///< One worker has ended (its helpers may still live).
     std::function<void()> on_gone;                   ///< No process of this round is left. Once a round.
+    ///< SIGKILL did not end these within `kill_limit`; on_gone follows. Start nothing after it. May be empty: then a
+    ///< line on stderr says it.
+    std::function<void(const std::vector<Unkillable>&)> on_unkillable;
   };
 
   WorkerGroup(asio::io_context& loop, WorkerGroupOptions options, Callbacks callbacks);
-  ~WorkerGroup();  ///< Kills what is left, without grace.
+  ~WorkerGroup();  ///< Kills what is left, without grace; blocks for at most 2 s.
 
-  /// Starts all, local rank = index. When one cannot be started those already running are stopped (wait for on_gone)
-  /// and StartupFailure is thrown.
+  /// Starts all, local rank = index. When one cannot be started those already running are killed (wait for on_gone) and
+  /// StartupFailure is thrown. Call again for the next round, after on_gone.
   void start(const std::vector<SpawnRequest>& requests);
 
   /// Sends `signal` to each live worker, and SIGKILL to everything left when `grace` is over. A second call may shorten
   /// the grace, never lengthen it.
   void stop(int signal, std::chrono::milliseconds grace);
 
+  /// The same when somebody else has already sent `signal` to every worker.
+  void stop_already_signalled(int signal, std::chrono::milliseconds grace);
+
   /// SIGKILL to everything, now.
   void kill_now();
 
-  /// Passes a notification such as SIGUSR1 to each live worker.
+  /// Passes a notification such as SIGUSR1 to each live worker. SIGTSTP freezes the workers with all that descends from
+  /// them (SIGSTOP, since a session leader's SIGTSTP has no effect), SIGCONT thaws what SIGTSTP has frozen.
   void notify(int signal);
 
   bool has_live_workers() const;

@@ -1,8 +1,12 @@
-/// One worker process: how it is born. Spawning happens on the main thread only, since the parent-death signal is
-/// tied to the thread that made the child.
+/// One worker process: how it is born.
+///
+/// Spawning happens on the main thread only, since the parent-death signal is tied to the thread that made the child.
+/// The child shares our memory until its execve (as vfork does), which makes a spawn as cheap for an agent with a large
+/// heap as for a small one, and lets an exec error come back without a pipe.
+///
+/// A child that we have not reaped cannot lose its pid to anybody else, and we alone reap: so a pid is all that is
+/// needed to signal it safely, and a thousand workers cost no descriptors.
 #pragma once
-
-#include "runtime/base/fd.hpp"
 
 #include <optional>
 #include <sched.h>
@@ -24,11 +28,6 @@ struct SpawnRequest {
   int cgroup_fd = -1;                    ///< Born into this cgroup v2 directory; -1: none.
 };
 
-struct SpawnedProcess {
-  pid_t pid = -1;
-  base::UniqueFd pidfd;
-};
-
 /// execve failed, or there was no process to be had. `exit_code` is what a shell would give: 126 or 127, or 70.
 class StartupFailure : public std::runtime_error {
  public:
@@ -42,9 +41,12 @@ class StartupFailure : public std::runtime_error {
   int exit_code_;
 };
 
-/// Starts one worker in its own session, with the parent-death signal SIGKILL, an empty signal mask, default
-/// dispositions (but for signals ignored at tprun's entry) and the RLIMIT_NOFILE tprun was started with.
-/// Returns once execve has succeeded; throws StartupFailure when it has not.
-SpawnedProcess spawn_worker(const SpawnRequest& request);
+/// Starts one worker: own session, parent-death signal SIGKILL, empty signal mask, default dispositions (but for
+/// signals ignored at tprun's entry), tprun's original limit of open files and OOM score, and no descriptor but its
+/// three.
+///
+/// Returns the pid once execve has succeeded; throws StartupFailure when it has not. Blocks for as long as execve
+/// takes: some tenths of a millisecond, longer when the program lies on a network file system that does not answer.
+pid_t spawn_worker(const SpawnRequest& request);
 
 }  // namespace tensorplay::agent

@@ -1,0 +1,244 @@
+#include "agent/guardian.hpp"
+
+#include "agent/agent_link.hpp"
+#include "agent/containment.hpp"
+#include "agent/entry_state.hpp"
+#include "agent/guardian_relay.hpp"
+#include "agent/guardian_wire.hpp"
+#include "agent/process_end.hpp"
+#include "agent/signal_intake.hpp"
+#include "agent/worker_cgroup.hpp"
+#include "tensorplay/distributed/exit_codes.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <poll.h>
+#include <signal.h>
+#include <string>
+#include <unistd.h>
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+namespace tensorplay::agent {
+
+namespace {
+
+namespace exit_code = distributed::exit_code;
+using namespace std::chrono_literals;
+
+constexpr const char* kAgentName = "tp-agent";
+/// What the helpers of workers that died with their agent get to clean up.
+constexpr auto kHelperGrace = 500ms;
+constexpr auto kKillLimit = 30s;
+/// After an orderly end there is nothing left, or what the agent has already given up on.
+constexpr auto kOrderlyLimit = 2s;
+constexpr auto kAgentExitLimit = 5s;
+
+struct Signals {
+  std::set<int> stops;
+  std::set<int> notifications;
+
+  std::set<int> all() const {
+    std::set<int> signals{SIGCHLD, SIGTSTP, SIGCONT};
+    signals.insert(stops.begin(), stops.end());
+    signals.insert(notifications.begin(), notifications.end());
+    return signals;
+  }
+};
+
+Signals choose_signals(const GuardianOptions& options) {
+  Signals signals;
+  signals.stops = without_ignored(options.stop_signals);
+  for (const int signal : without_ignored({SIGUSR1, SIGUSR2})) {
+    if (signals.stops.count(signal) == 0) signals.notifications.insert(signal);
+  }
+  return signals;
+}
+
+int say_and_fail(const char* what) {
+  std::fprintf(stderr, "tprun: %s: %s\n", what, std::strerror(errno));
+  return exit_code::kInternalError;
+}
+
+/// The guardian's half, after the fork.
+class Guardian {
+ public:
+  Guardian(pid_t agent, base::UniqueFd socket, const std::set<int>& signals)
+      : agent_(agent), socket_(std::move(socket)), intake_(signals) {}
+
+  int run() {
+    while (!agent_end_) {
+      pollfd news[2] = {{intake_.fd(), POLLIN, 0}, {result_ || peer_closed_ ? -1 : socket_.get(), POLLIN, 0}};
+      const int ready =
+          poll(news, 2, result_ ? static_cast<int>(std::chrono::milliseconds(kAgentExitLimit).count()) : -1);
+      if (ready == 0) kill(agent_, SIGKILL);  // it has said its last word and does not go
+      if (news[1].revents != 0) read_result();
+      take_signals();
+    }
+    read_result();  // its last word may have come together with its end
+    return result_ ? end_orderly() : end_after_sudden_death();
+  }
+
+ private:
+  void take_signals() {
+    while (const auto received = intake_.take()) {
+      switch (received->signal) {
+        case SIGCHLD:
+          reap();
+          break;
+        case SIGTSTP:
+          suspend(*received);
+          break;
+        case SIGCONT:
+          resume();
+          break;
+        default:
+          pass_on(*received);
+          kill(agent_, SIGCONT);  // a stopped agent could not act on it
+      }
+    }
+  }
+
+  void pass_on(const ReceivedSignal& received) const {
+    const SignalMessage message{received.signal, received.from_step_daemon ? 1 : 0};
+    send(socket_.get(), &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+
+  /// Ctrl-Z: the agent freezes the workers and itself goes on, so that the other nodes hear from it.
+  void suspend(const ReceivedSignal& received) {
+    suspended_ = true;
+    pass_on(received);
+    stop_by_terminal();
+    // Where the stop had no effect (nobody could ever continue us), there will be no SIGCONT.
+    sigset_t pending;
+    sigpending(&pending);
+    if (sigismember(&pending, SIGCONT) == 0) resume();
+  }
+
+  void resume() {
+    if (!std::exchange(suspended_, false)) return;
+    pass_on({SIGCONT, false});
+  }
+
+  void read_result() {
+    ResultMessage message;
+    const ssize_t got = recv(socket_.get(), &message, sizeof message, MSG_DONTWAIT);
+    if (got == sizeof message) {
+      result_ = AgentResult{message.exit_code, message.stop_signal, message.leaves_daemons != 0};
+    } else if (got >= 0 || (errno != EAGAIN && errno != EINTR)) {
+      peer_closed_ = true;
+    }
+  }
+
+  void reap() {
+    for (;;) {
+      siginfo_t info{};
+      if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0) {
+        if (errno == EINTR) continue;
+        return;
+      }
+      if (info.si_pid == 0) return;
+      if (info.si_pid == agent_) agent_end_ = info;
+    }
+  }
+
+  int end_orderly() const {
+    if (!result_->leaves_daemons) end_all_children(0ms, kOrderlyLimit);
+    return result_->stop_signal != 0 ? end_by_signal(result_->stop_signal) : result_->exit_code;
+  }
+
+  int end_after_sudden_death() const {
+    const bool killed = agent_end_->si_code != CLD_EXITED;
+    const char* name = killed ? sigabbrev_np(agent_end_->si_status) : nullptr;
+    const std::string how = killed ? "was killed by SIG" + std::string(name != nullptr ? name : "???")
+                                   : "exited with code " + std::to_string(agent_end_->si_status);
+    std::fprintf(stderr, "tprun: its agent (pid %d) %s without a word; ending all workers\n", agent_, how.c_str());
+    // With their agent the workers have got SIGKILL; the cgroups catch what forks faster than it can be killed.
+    std::vector<Unkillable> left = end_all_children(kHelperGrace, 0ms);
+    if (!left.empty()) {
+      CgroupTree::kill_remains_of(agent_);
+      left = end_all_children(0ms, kKillLimit);
+    }
+    CgroupTree::remove_remains_of(agent_);
+    for (const Unkillable& process : left) {
+      std::fprintf(stderr, "tprun: %s: SIGKILL has not ended it; leaving it behind\n", describe(process).c_str());
+    }
+    return exit_code::kInternalError;
+  }
+
+  const pid_t agent_;
+  const base::UniqueFd socket_;
+  const SignalIntake intake_;
+  std::optional<AgentResult> result_;
+  std::optional<siginfo_t> agent_end_;
+  bool peer_closed_ = false;
+  bool suspended_ = false;
+};
+
+/// The agent's half, after the fork.
+[[noreturn]] void run_agent(base::UniqueFd socket, const Signals& signals, pid_t guardian,
+                            const std::function<AgentResult(GuardianLink&)>& agent_main) {
+  setsid();
+  // Should the guardian die while we are stopped, this wakes us to clean up.
+  prctl(PR_SET_PDEATHSIG, SIGCONT, 0, 0, 0);
+  prctl(PR_SET_NAME, kAgentName, 0, 0, 0);
+  become_subreaper();
+  raise_open_file_limit();
+  AgentResult result{exit_code::kInternalError, 0, false};
+  if (getppid() == guardian) {
+    AgentLink link(std::move(socket), signals.stops, signals.notifications);
+    try {
+      result = agent_main(link);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "tprun: internal error: %s\n", error.what());
+    }
+    link.close();
+    if (!result.leaves_daemons) end_all_children(0ms, kOrderlyLimit);
+    std::fflush(nullptr);
+    link.send_result(result);
+  }
+  std::exit(result.exit_code);
+}
+
+}  // namespace
+
+int run_guarded(const GuardianOptions& options, const std::function<AgentResult(GuardianLink&)>& agent_main) {
+  entry_state();
+  const Signals signals = choose_signals(options);
+  block_signals(signals.all());
+  std::fflush(nullptr);  // or both halves would write what is buffered
+
+  if (strangers_may_fall_to_us()) {
+    const pid_t relay = getpid();
+    const pid_t guardian = fork();
+    if (guardian < 0) return say_and_fail("cannot fork");
+    if (guardian > 0) return relay_to_guardian(guardian, signals.all());
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != relay) return exit_code::kInternalError;
+  }
+
+  int sockets[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
+    return say_and_fail("cannot make a socket pair");
+  base::UniqueFd ours(sockets[0]);
+  base::UniqueFd theirs(sockets[1]);
+  become_subreaper();
+  become_worse_oom_victim();
+  const pid_t guardian = getpid();
+  const pid_t agent = fork();
+  if (agent < 0) return say_and_fail("cannot fork");
+  if (agent == 0) {
+    ours.reset();
+    run_agent(std::move(theirs), signals, guardian, agent_main);
+  }
+  theirs.reset();
+  return Guardian(agent, std::move(ours), signals.all()).run();
+}
+
+}  // namespace tensorplay::agent
