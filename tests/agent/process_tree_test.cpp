@@ -29,7 +29,7 @@ TEST_CASE("no process, no answer") {
 
 TEST_CASE("children, descendants and the environment of a process are found") {
   auto [reader, writer] = make_pipe();
-  SpawnRequest request = shell("sh -c 'echo $$; exec sleep 1000' & wait");
+  SpawnRequest request = shell("sh -c 'echo $$; kill -STOP $$' & wait");
   request.environment.push_back("MARK=here");
   request.stdout_fd = writer.get();
   const pid_t worker = spawn_worker(request);
