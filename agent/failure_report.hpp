@@ -16,8 +16,9 @@ struct ReportStyle {
 /// The report of a run that failed, ending with a newline; empty when `report.finish` holds no failure.
 std::string render_failure_report(const RunReport& report, const ReportStyle& style);
 
-/// How a worker ended, in two or three words: "SIGSEGV", "exit code 1", "SIGKILL (out of memory)", "stopped by tprun".
-std::string describe_end(const rendezvous::WorkerFailure& failure);
+/// How a worker ended, in two or three words for a table: "SIGSEGV", "exit code 1", "SIGKILL (out of memory)",
+/// "stopped by tprun", "connection closed".
+std::string end_in_brief(const rendezvous::WorkerFailure& failure);
 
 /// One failure as one sentence without a full stop, for the line that says why a restart happens:
 /// "rank 2 on n2 died of SIGSEGV", "rank 0 on n1 failed with ValueError: no data (exit code 1)".

@@ -11,6 +11,9 @@ namespace tensorplay::agent {
 /// Length in bytes of the UTF-8 character that starts `text` (not empty); 0 when it is not one.
 std::size_t utf8_length(std::string_view text);
 
+/// `text` with a '?' for each byte that is no part of a UTF-8 character.
+std::string valid_utf8(std::string_view text);
+
 /// Length in bytes of the escape sequence that starts `text` (its first byte is ESC): ESC [ ... letter, ESC ] ... BEL,
 /// or two bytes.
 std::size_t escape_length(std::string_view text);

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kHeldAtMost{20};           ///< An unfinished line, so that others' lines do not cut it in two.
+constexpr milliseconds kHeldAtMost{100};          ///< An unfinished line, so that others' lines do not cut it in two.
 constexpr milliseconds kQuietBeforePartial{200};  ///< A prompt: text that stopped in the middle of a line.
 constexpr milliseconds kRefreshOnTerminal{100};
 constexpr milliseconds kRefreshInLog{5000};  ///< A progress bar becomes a line in a log this often at most.
