@@ -1,6 +1,7 @@
 #include "agent/device_count.hpp"
 
 #include "agent/option_values.hpp"
+#include "runtime/base/environment.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -112,7 +113,7 @@ std::vector<std::string> visible_cuda_devices(const EnvironmentView& environment
       mig_addresses.push_back(device.pci_address);
     }
   }
-  const auto list = environment.find("CUDA_VISIBLE_DEVICES");
+  const auto list = environment.find(base::env::kCudaVisibleDevices);
   if (!list) {
     // CUDA shows undivided GPUs if there are any, else the first MIG instance.
     std::vector<std::string> whole;
@@ -165,17 +166,18 @@ std::vector<std::string> visible_hip_devices(const EnvironmentView& environment,
     addresses.emplace_back(address);
     uuids.emplace_back(uuid);
   }
-  if (const auto rocr = environment.find("ROCR_VISIBLE_DEVICES")) {
+  if (const auto rocr = environment.find(base::env::kRocrVisibleDevices)) {
     std::vector<std::string> kept_uuids = narrowed(uuids, uuids, *rocr);
     addresses = narrowed(addresses, uuids, *rocr);
     uuids = kept_uuids;
   }
-  auto hip = environment.find("HIP_VISIBLE_DEVICES");
-  if (!hip) hip = environment.find("CUDA_VISIBLE_DEVICES");
+  auto hip = environment.find(base::env::kHipVisibleDevices);
+  if (!hip) hip = environment.find(base::env::kCudaVisibleDevices);
   return hip ? narrowed(addresses, uuids, *hip) : addresses;
 }
 
-std::vector<std::string> visible_xpu_devices(const EnvironmentView& environment, const Machine& machine) {
+std::vector<std::string> visible_xpu_devices(const EnvironmentView& environment, const Machine& machine,
+                                             bool with_integrated) {
   std::vector<std::string> addresses;
   for (const std::string& card : numbered(machine.list_folder("/sys/class/drm"), "card")) {
     const std::string folder = "/sys/class/drm/" + card + "/device";
@@ -187,7 +189,11 @@ std::vector<std::string> visible_xpu_devices(const EnvironmentView& environment,
     }
     addresses.push_back(address);
   }
-  const auto mask = environment.find_non_empty("ZE_AFFINITY_MASK");
+  const auto is_integrated = [](const std::string& address) { return address == "0000:00:02.0"; };
+  if (!with_integrated || !std::all_of(addresses.begin(), addresses.end(), is_integrated)) {
+    std::erase_if(addresses, is_integrated);
+  }
+  const auto mask = environment.find_non_empty(base::env::kZeAffinityMask);
   if (!mask) return addresses;
   std::vector<std::string> out;
   std::set<std::string_view> seen;
@@ -203,7 +209,7 @@ std::vector<std::string> visible_xpu_devices(const EnvironmentView& environment,
 std::vector<std::string> visible_devices(const EnvironmentView& environment, const Machine& machine, bool one_each) {
   if (auto cuda = visible_cuda_devices(environment, machine, one_each); !cuda.empty()) return cuda;
   if (auto hip = visible_hip_devices(environment, machine); !hip.empty()) return hip;
-  return visible_xpu_devices(environment, machine);
+  return visible_xpu_devices(environment, machine, false);
 }
 
 }  // namespace tensorplay::agent

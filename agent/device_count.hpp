@@ -27,8 +27,10 @@ std::vector<std::string> visible_cuda_devices(const EnvironmentView& environment
 /// HIP_VISIBLE_DEVICES (or CUDA_VISIBLE_DEVICES, which HIP takes too).
 std::vector<std::string> visible_hip_devices(const EnvironmentView& environment, const Machine& machine);
 
-/// Intel GPUs under /sys/class/drm, narrowed by ZE_AFFINITY_MASK.
-std::vector<std::string> visible_xpu_devices(const EnvironmentView& environment, const Machine& machine);
+/// Intel GPUs under /sys/class/drm, narrowed by ZE_AFFINITY_MASK. One built into the processor counts only where it is
+/// asked for and there is no other, as torch has it.
+std::vector<std::string> visible_xpu_devices(const EnvironmentView& environment, const Machine& machine,
+                                             bool with_integrated);
 
 /// Of the first kind that is there: CUDA, HIP, then XPU.
 std::vector<std::string> visible_devices(const EnvironmentView& environment, const Machine& machine, bool one_each);

@@ -80,10 +80,10 @@ class Planner {
     if (text == "auto" || text == "gpu") {
       devices = visible_cuda_devices(environment, machine, plan_.virtual_local_rank);
       if (devices.empty()) devices = visible_hip_devices(environment, machine);
-      if (devices.empty() && text == "auto") devices = visible_xpu_devices(environment, machine);
+      if (devices.empty() && text == "auto") devices = visible_xpu_devices(environment, machine, false);
       if (devices.empty() && text == "auto") return cpus();
     } else if (text == "xpu") {
-      devices = visible_xpu_devices(environment, machine);
+      devices = visible_xpu_devices(environment, machine, true);
     } else {
       throw UsageError(settings_.quoted(OptionId::kNprocPerNode) +
                        ": not a count; give a number, 'cpu', 'gpu', 'xpu' or 'auto'");
@@ -233,7 +233,7 @@ class Planner {
       }
       accept(OptionId::kMonitorInterval, "tprun is told of a worker's end and never polls");
     }
-    if (inputs_.environment.find("TORCHELASTIC_ENABLE_FILE_TIMER").value_or("") == "1") {
+    if (inputs_.environment.find(env::kEnableFileTimer).value_or("") == "1") {
       plan_.notes.push_back("TORCHELASTIC_ENABLE_FILE_TIMER=1: has no effect: tprun has no file timers");
     }
     plan_.shares_agent_store = inputs_.environment.find(env::kDisableShareStore).value_or("") != "1";

@@ -1,6 +1,7 @@
 #include "agent/program_lookup.hpp"
 
 #include "agent/option_values.hpp"
+#include "runtime/base/environment.hpp"
 
 #include <cerrno>
 
@@ -135,7 +136,7 @@ class Lookup {
   Found in_path(std::string_view name) const {
     Found found;
     if (name.empty()) return found;
-    const std::string_view path = environment_.find("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
+    const std::string_view path = environment_.find(base::env::kPath).value_or("/usr/local/bin:/usr/bin:/bin");
     for (const std::string_view folder : split(path, ':')) {
       const std::string candidate = (folder.empty() ? "." : std::string(folder)) + "/" + std::string(name);
       switch (machine_.kind_of(candidate)) {
@@ -165,7 +166,7 @@ class Lookup {
   }
 
   Found find_python() const {
-    if (const auto chosen = environment_.find_non_empty("PYTHON_EXEC")) {
+    if (const auto chosen = environment_.find_non_empty(base::env::kPythonExec)) {
       if (chosen->find('/') == std::string_view::npos) {
         Found found = in_path(*chosen);
         found.where =
@@ -181,7 +182,7 @@ class Lookup {
       if (is_system_folder(folder)) continue;
       if (auto found = python_in(folder, "beside tprun")) return *found;
     }
-    for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    for (const char* variable : {base::env::kVirtualEnv, base::env::kCondaPrefix}) {
       const auto prefix = environment_.find_non_empty(variable);
       if (!prefix) continue;
       if (auto found = python_in(std::string(*prefix) + "/bin", std::string("of ") + variable)) return *found;

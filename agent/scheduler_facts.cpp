@@ -1,6 +1,7 @@
 #include "agent/scheduler_facts.hpp"
 
 #include "agent/option_values.hpp"
+#include "runtime/base/environment.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -16,7 +17,7 @@ bool is_key(std::string_view written, std::string_view key) {
 
 /// KillWait of slurm.conf; SLURM's own default where the file does not name it, nullopt where it cannot be read.
 std::optional<std::chrono::milliseconds> slurm_kill_wait(const EnvironmentView& environment, const Machine& machine) {
-  const std::string path(environment.find_non_empty("SLURM_CONF").value_or("/etc/slurm/slurm.conf"));
+  const std::string path(environment.find_non_empty(base::env::kSlurmConf).value_or("/etc/slurm/slurm.conf"));
   const auto text = machine.read_file(path);
   if (!text) return std::nullopt;
   long seconds = 30;
@@ -34,7 +35,7 @@ std::optional<std::chrono::milliseconds> slurm_kill_wait(const EnvironmentView& 
 SchedulerFacts find_scheduler_facts(const EnvironmentView& environment, const Machine& machine,
                                     std::string_view choice) {
   SchedulerFacts facts;
-  const bool is_slurm = environment.find_non_empty("SLURM_JOB_ID").has_value();
+  const bool is_slurm = environment.find_non_empty(base::env::kSlurmJobId).has_value();
   if (choice == "slurm" || (choice == "auto" && is_slurm)) {
     facts.name = "slurm";
     facts.kill_wait = slurm_kill_wait(environment, machine);

@@ -6,6 +6,9 @@ install(DIRECTORY include/tensorplay DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS tensorplay_distributed EXPORT TensorPlayDistributedTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS tprun tpstore train RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES $<TARGET_FILE_DIR:tprun>/tplaunch DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES docs/man/tprun.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES configs/tprun.toml DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT TensorPlayDistributedTargets NAMESPACE TensorPlayDistributed::
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/TensorPlayDistributed)
 configure_package_config_file(cmake/TensorPlayDistributedConfig.cmake.in TensorPlayDistributedConfig.cmake

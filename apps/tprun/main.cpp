@@ -1,10 +1,12 @@
 // tprun: reads what is wanted, and has it done. The thinking is in agent/.
+#include "agent/completion.hpp"
 #include "agent/dry_run.hpp"
 #include "agent/help.hpp"
 #include "agent/launch.hpp"
 #include "agent/launch_request.hpp"
 #include "agent/this_machine.hpp"
 #include "agent/usage_error.hpp"
+#include "runtime/base/environment.hpp"
 #include "tensorplay/distributed/exit_codes.hpp"
 
 #include <cerrno>
@@ -40,7 +42,7 @@ int print_help(agent::Front front) {
   winsize size{};
   const int width =
       is_terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
-  const char* no_colour = std::getenv("NO_COLOR");
+  const char* no_colour = std::getenv(tensorplay::base::env::kNoColor);
   const char* terminal = std::getenv("TERM");
   const bool is_dumb = terminal == nullptr || std::string(terminal) == "dumb";
   return print(agent::help_text(front, width, is_terminal && !is_dumb && (no_colour == nullptr || *no_colour == '\0')));
@@ -74,7 +76,7 @@ int run(int argc, char** argv) {
     case agent::Action::kVersion:
       return print(agent::version_text() + "\n");
     case agent::Action::kPrintCompletion:
-      throw agent::UsageError("--print-completion: not there");
+      return print(agent::completion_script(request.shell, agent::front_of(called_as)));
     case agent::Action::kDryRun:
       return print(agent::dry_run_text(request.plan, environment));
     case agent::Action::kDryRunJson:

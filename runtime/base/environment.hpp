@@ -32,15 +32,23 @@ inline constexpr const char* kOmpNumThreads = "OMP_NUM_THREADS";
 inline constexpr const char* kCudaVisibleDevices = "CUDA_VISIBLE_DEVICES";
 inline constexpr const char* kHipVisibleDevices = "HIP_VISIBLE_DEVICES";
 inline constexpr const char* kRocrVisibleDevices = "ROCR_VISIBLE_DEVICES";
+inline constexpr const char* kZeAffinityMask = "ZE_AFFINITY_MASK";
 inline constexpr const char* kSignalsToHandle = "TORCHELASTIC_SIGNALS_TO_HANDLE";
 inline constexpr const char* kTimerFile = "TORCHELASTIC_TIMER_FILE";
 
 // Read by the agent.
 inline constexpr const char* kPythonExec = "PYTHON_EXEC";
+inline constexpr const char* kVirtualEnv = "VIRTUAL_ENV";
+inline constexpr const char* kCondaPrefix = "CONDA_PREFIX";
+inline constexpr const char* kPath = "PATH";
 inline constexpr const char* kLogLevel = "LOGLEVEL";
 inline constexpr const char* kLogLinePrefixTemplate = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";
 inline constexpr const char* kShutdownTimeout = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
 inline constexpr const char* kDisableShareStore = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE";
+inline constexpr const char* kEnableFileTimer = "TORCHELASTIC_ENABLE_FILE_TIMER";
+inline constexpr const char* kSlurmJobId = "SLURM_JOB_ID";
+inline constexpr const char* kSlurmConf = "SLURM_CONF";
+inline constexpr const char* kNoColor = "NO_COLOR";
 inline constexpr const char* kUninterruptibleTimeout = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 
 // Read by the runtime.

@@ -1,0 +1,188 @@
+"""What a user sees of tprun's command line without starting a job: plans, refusals, help, completion, cost."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+
+BIN = pathlib.Path(os.environ.get("TP_BIN_DIR", "build/bin")).resolve()
+TPRUN = BIN / "tprun"
+
+
+def clean_environment(**extra):
+    names = ("PET_", "TPRUN_", "TORCHELASTIC_", "TORCH_", "SLURM_", "CUDA_", "HIP_", "ROCR_", "PYTHON_EXEC", "OMP_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(names)}
+    return {**kept, **extra}
+
+
+def tprun(*words, program=TPRUN, cwd=None, **environment):
+    return subprocess.run([str(program), *map(str, words)], capture_output=True, text=True, cwd=cwd, timeout=30,
+                          env=clean_environment(**environment))
+
+
+def plan(*words, **options):
+    result = tprun("--dry-run", "--json", *words, **options)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def refusal(*words, **options):
+    result = tprun(*words, **options)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1, "one line, no more"
+    return result.stderr.strip()
+
+
+def test_a_dry_run_is_one_json_object_with_the_plan_and_every_worker():
+    made = plan("--nproc-per-node=2", "--max-restarts=3", "--rdzv-id=job7", "true", "a b", "${local_rank}")
+    assert {name: made[name] for name in ("min_nodes", "max_nodes", "nproc_per_node", "node_rank", "max_restarts")} == {
+        "min_nodes": 1, "max_nodes": 1, "nproc_per_node": 2, "node_rank": 0, "max_restarts": 3}
+    assert (made["rdzv_backend"], made["rdzv_endpoint"], made["rdzv_id"]) == ("c10d", "localhost:0", "job7")
+    assert [worker["local_rank"] for worker in made["workers"]] == [0, 1]
+    assert made["workers"][1]["argv"][1:] == ["a b", "1"]
+    assert made["workers"][1]["env"]["RANK"] == "1"
+    assert made["workers"][1]["env"]["OMP_NUM_THREADS"] == "1"
+
+
+def test_a_dry_run_in_words_shows_what_was_chosen_and_why():
+    result = tprun("--dry-run", "true")
+    assert result.returncode == 0
+    assert "an executable file in PATH" in result.stdout
+    assert "LOCAL_RANK=0" in result.stdout
+
+
+def test_wrong_input_is_one_line_that_says_what_would_be_right(tmp_path):
+    (tmp_path / "bad.toml").write_text("\nmax-restart = 3\n")
+    assert refusal("--nproc-per-node=two", "true") == (
+        "tprun: --nproc-per-node=two: not a count; give a number, 'cpu', 'gpu', 'xpu' or 'auto'")
+    assert refusal("--nproc-per-nodes=2", "true") == (
+        "tprun: --nproc-per-nodes: no such option; did you mean --nproc-per-node?")
+    assert refusal("true", PET_MAX_RESTARTS="zz") == (
+        "tprun: PET_MAX_RESTARTS=zz: not a count; give a whole number")
+    assert refusal("--config=bad.toml", "true", cwd=tmp_path) == (
+        "tprun: bad.toml:2: max-restart: no such key; did you mean max-restarts?")
+    assert "no program given" in refusal()
+
+
+def test_a_job_of_many_nodes_is_planned_but_not_run():
+    made = plan("--nnodes=2:4", "--rdzv-backend=c10d", "--rdzv-endpoint=n1", "true")
+    assert (made["min_nodes"], made["max_nodes"], made["rdzv_endpoint"]) == (2, 4, "n1:29400")
+    assert refusal("--nnodes=2:4", "--rdzv-backend=c10d", "--rdzv-endpoint=n1", "true") == (
+        "tprun: --nnodes=2:4: this release runs jobs of one node only; give --nnodes=1")
+
+
+@pytest.mark.parametrize("words, code", [(["./nope"], 127), (["nope-at-all"], 127), (["/etc"], 126),
+                                         (["--no-python", "./plain"], 126)])
+def test_a_program_that_cannot_be_run_gives_a_shells_exit_code(tmp_path, words, code):
+    (tmp_path / "plain").write_text("x")
+    result = tprun(*words, cwd=tmp_path)
+    assert result.returncode == code
+    assert result.stderr.count("\n") == 1
+    assert words[-1] in result.stderr
+
+
+def test_the_python_beside_tprun_runs_scripts_also_through_a_link(tmp_path):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "tprun").symlink_to(TPRUN)
+    (folder / "python").symlink_to(sys.executable)
+    (tmp_path / "t.py").write_text("")
+    made = plan("t.py", "x", cwd=tmp_path, program=folder / "tprun", VIRTUAL_ENV="/nowhere")
+    assert made["workers"][0]["argv"] == [str(folder / "python"), "-u", "t.py", "x"]
+
+
+def test_under_the_name_of_the_legacy_launcher_the_local_rank_is_an_argument(tmp_path):
+    (tmp_path / "tplaunch").symlink_to(TPRUN)
+    (tmp_path / "t.py").write_text("")
+    made = plan("--nproc_per_node=2", "t.py", "a", cwd=tmp_path, program=tmp_path / "tplaunch")
+    assert made["workers"][1]["argv"][1:] == ["-u", "t.py", "--local-rank=1", "a"]
+    made = plan("--use_env", "t.py", "a", cwd=tmp_path, program=tmp_path / "tplaunch")
+    assert made["workers"][0]["argv"][1:] == ["-u", "t.py", "a"]
+
+
+def test_help_and_version_go_to_stdout():
+    for words in (["--help"], ["-h"], ["--version"]):
+        result = tprun(*words)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout.startswith("tprun " if "--version" in words else "Usage: tprun")
+
+
+def test_output_that_cannot_be_written_is_not_success():
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([TPRUN, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 70
+    assert "standard output" in result.stderr
+
+
+def complete_in_bash(*words):
+    script = (f'source <("{TPRUN}" --print-completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tprun; '
+              'printf "%s\\n" "${COMPREPLY[@]}"')
+    result = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True, timeout=30,
+                            cwd="/", env=clean_environment())
+    assert result.stderr == ""
+    return result.stdout.split()
+
+
+def test_bash_completes_options_before_the_program_and_files_behind_it():
+    assert complete_in_bash("tprun", "--rdzv-b") == ["--rdzv-backend"]
+    assert "c10d" in complete_in_bash("tprun", "--rdzv-backend", "")
+    assert complete_in_bash("tprun", "--rdzv-backend", "=", "c") == ["c10d"]
+    assert "static" in complete_in_bash("tprun", "--rdzv_backend", "=")
+    assert complete_in_bash("tprun", "--nproc_per_node", "=", "2", "--standalone", "-m", "-r3", "--nno") == ["--nnodes"]
+    assert complete_in_bash("tprun", "--log-dir", "/et") == ["/etc"]
+    assert complete_in_bash("tprun", "true", "--nno") == []
+    assert complete_in_bash("tprun", "true", "/et") == ["/etc"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_sound_in_their_shell(shell, tmp_path):
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not here")
+    script = tmp_path / "script"
+    script.write_text(tprun("--print-completion", shell).stdout)
+    subprocess.run([shell, "-n", script], check=True, timeout=30)
+
+
+def test_fish_completes_options_before_the_program_only(tmp_path):
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not here")
+    script = tmp_path / "script"
+    script.write_text(tprun("--print-completion", "fish").stdout)
+
+    def complete(line):
+        result = subprocess.run(["fish", "--no-config", "-c", f"source {script}; complete -C '{line}'"],
+                                capture_output=True, text=True, timeout=30, env=clean_environment(HOME=str(tmp_path)))
+        return {entry.split("\t")[0] for entry in result.stdout.split("\n")}
+
+    assert "--rdzv-backend" in complete("tprun --rdzv-b")
+    assert "c10d" in complete("tprun --rdzv-backend ")
+    assert "--nnodes" not in complete("tprun true --nno")
+
+
+def test_the_manual_page_is_well_formed():
+    if shutil.which("man") is None:
+        pytest.skip("man is not here")
+    page = pathlib.Path(__file__).parents[2] / "docs/man/tprun.1"
+    result = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", page], capture_output=True, text=True, timeout=30,
+                            env=clean_environment(MANWIDTH="100", LC_ALL="C.UTF-8"))
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert "--nproc-per-node" in result.stdout
+
+
+def test_deciding_costs_little_even_beside_a_noisy_neighbour():
+    def best(words):
+        times = []
+        for _ in range(30):
+            start = time.perf_counter()
+            subprocess.run(words, stdout=subprocess.DEVNULL, env={"PATH": "/usr/bin:/bin"})
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert best([TPRUN, "--dry-run", "--nproc-per-node=2", "true"]) < best(["true"]) + 0.005
