@@ -30,11 +30,18 @@ endif()
 target_include_directories(tp_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 if(TP_SANITIZE)
   target_compile_options(tp_options INTERFACE -fsanitize=${TP_SANITIZE} -fno-omit-frame-pointer
-                         -fno-sanitize-recover=all -Wno-maybe-uninitialized)
+                         -fno-sanitize-recover=all)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(tp_options INTERFACE -Wno-maybe-uninitialized)
+  endif()
   target_link_options(tp_options INTERFACE -fsanitize=${TP_SANITIZE})
-  if(TP_SANITIZE MATCHES thread)
+  if(TP_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(tp_options INTERFACE -Wno-tsan)
   endif()
+endif()
+
+if(TP_BUILD_FUZZERS)
+  target_compile_options(tp_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # tp_library(name SOURCES... LINK targets...): one static library per folder of the design.

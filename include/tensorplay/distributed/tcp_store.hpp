@@ -9,10 +9,10 @@ namespace tensorplay::distributed {
 struct TCPStoreOptions {
   /// Where the server is: a name or address. The hosting process binds loopback when this is a loopback address or
   /// "localhost", else all addresses.
-  std::string host;
+  std::string host = {};
   std::uint16_t port = 29500;  ///< 0, for the hosting process: any free one; port() tells which.
   /// How many stores will connect in all. Each counts itself in; the hosting one waits for all of them.
-  std::optional<int> world_size;
+  std::optional<int> world_size = std::nullopt;
   bool is_master = false;  ///< Host the server in this process.
   Store::Timeout timeout = Store::kDefaultTimeout;
   bool wait_for_workers = true;  ///< False: neither count nor wait.
