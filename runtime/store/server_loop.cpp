@@ -75,7 +75,7 @@ ServerLoop::ServerLoop(base::UniqueFd listener, ServiceOptions options, std::siz
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       callbacks_(std::move(callbacks)),
-      buffer_(kBufferBytes),
+      buffer_(std::make_unique_for_overwrite<char[]>(kBufferBytes)),
       max_connections_(max_connections),
       now_(Clock::now()),
       pacer_(has_cpu_to_spare()) {
@@ -121,15 +121,27 @@ void ServerLoop::stop() {
   wake();
 }
 
-void ServerLoop::begin_round(std::vector<std::string> allowed_hosts) {
+void ServerLoop::begin_round() {
   const std::lock_guard lock(mutex_);
   now_ = Clock::now();
   // What has connected but is not accepted yet belongs to the old round too.
   accept_waiting(std::numeric_limits<std::size_t>::max());
-  allowed_hosts_ = std::move(allowed_hosts);
   service_.begin_round();
   for (auto& connection : connections_) {
     if (connection && connection->session.used_workers_table) close(*connection);
+  }
+  flush_dirty();
+}
+
+void ServerLoop::allow_hosts(std::vector<std::string> addresses) {
+  const std::lock_guard lock(mutex_);
+  now_ = Clock::now();
+  allowed_hosts_ = std::move(addresses);
+  for (auto& connection : connections_) {
+    if (!connection) continue;
+    auto& session = connection->session;
+    session.is_outside_round = is_outside_round(connection->fd.get());
+    if (session.is_outside_round && session.used_workers_table) close(*connection);
   }
   flush_dirty();
 }
@@ -217,7 +229,7 @@ void ServerLoop::open(base::UniqueFd fd) {
   auto connection = std::make_unique<Connection>();
   connection->fd = std::move(fd);
   connection->session.id = std::uint64_t{++generations_[slot]} << 32 | slot;
-  connection->session.is_outside_round = !allowed_hosts_.empty() && !is_allowed(connection->fd.get());
+  connection->session.is_outside_round = is_outside_round(connection->fd.get());
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = connection->session.id;
@@ -241,19 +253,20 @@ std::uint32_t ServerLoop::take_slot() {
   return slot;
 }
 
-bool ServerLoop::is_allowed(int fd) const {
+bool ServerLoop::is_outside_round(int fd) const {
+  if (allowed_hosts_.empty()) return false;
   const auto host = base::SocketAddress::of_peer_or_empty(fd).host();
-  return std::find(allowed_hosts_.begin(), allowed_hosts_.end(), host) != allowed_hosts_.end();
+  return std::find(allowed_hosts_.begin(), allowed_hosts_.end(), host) == allowed_hosts_.end();
 }
 
 void ServerLoop::read_from(Connection& connection) {
   for (int i = 0; i < kReadsPerTurn; ++i) {
-    const auto got = ::recv(connection.fd.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+    const auto got = ::recv(connection.fd.get(), buffer_.get(), kBufferBytes, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) return close(connection);
-    if (!handle_input(connection, {buffer_.data(), static_cast<std::size_t>(got)})) return;
-    if (static_cast<std::size_t>(got) < buffer_.size()) return;
+    if (!handle_input(connection, {buffer_.get(), static_cast<std::size_t>(got)})) return;
+    if (static_cast<std::size_t>(got) < kBufferBytes) return;
   }
 }
 

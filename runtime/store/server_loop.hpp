@@ -33,7 +33,8 @@ class ServerLoop {
   void run();   ///< Serves until `stop`.
   void stop();  ///< Makes `run` return.
 
-  void begin_round(std::vector<std::string> allowed_hosts);
+  void begin_round();
+  void allow_hosts(std::vector<std::string> addresses);
   void push(std::string_view mailbox, std::string_view value);
   std::optional<std::string> try_pop(std::string_view mailbox);
   void watch(const std::string& mailbox, bool is_watched);
@@ -56,7 +57,7 @@ class ServerLoop {
   void accept_waiting(std::size_t most);
   void open(base::UniqueFd fd);
   std::uint32_t take_slot();
-  bool is_allowed(int fd) const;
+  bool is_outside_round(int fd) const;
   void read_from(Connection& connection);                            ///< May close it.
   bool handle_input(Connection& connection, std::string_view data);  ///< False when it has closed it.
   bool flush(Connection& connection);                                ///< False when it cannot be written any more.
@@ -82,7 +83,7 @@ class ServerLoop {
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::uint32_t> generations_;  ///< The upper half of the id last used in each slot.
   std::vector<std::string> allowed_hosts_;
-  std::vector<char> buffer_;
+  std::unique_ptr<char[]> buffer_;
   std::vector<Session*> flushing_;  ///< Only within flush_dirty; kept for its memory.
   std::size_t max_connections_;
   std::size_t connection_count_ = 0;

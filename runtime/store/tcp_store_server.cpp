@@ -81,8 +81,12 @@ std::uint16_t TCPStoreServer::port() const {
   return impl_->port;
 }
 
-void TCPStoreServer::begin_round(std::vector<std::string> allowed_hosts) {
-  impl_->loop.begin_round(std::move(allowed_hosts));
+void TCPStoreServer::begin_round() {
+  impl_->loop.begin_round();
+}
+
+void TCPStoreServer::allow_hosts(std::vector<std::string> addresses) {
+  impl_->loop.allow_hosts(std::move(addresses));
 }
 
 void TCPStoreServer::push(std::string_view queue, std::string_view value) {

@@ -37,9 +37,14 @@ class TCPStoreServer {
   std::uint16_t port() const;
 
   /// Empties the workers' table and closes every connection that has used it, before it returns: nothing of an old
-  /// round can be read or written in a new one. A connection made before this call cannot use the workers' table after
-  /// it. With `allowed_hosts` (addresses in digits) the workers' table is refused to all other peers in this round.
-  void begin_round(std::vector<std::string> allowed_hosts = {});
+  /// round can be read or written in a new one. A connection made before this call, accepted or not, cannot use the
+  /// workers' table after it. So call it when this node's workers have ended and before the leader is told so: workers
+  /// of the new round may connect as soon as the leader lets any node start.
+  void begin_round();
+
+  /// From now on, and over rounds, the workers' table is for peers at these addresses (in digits) only; connections of
+  /// others that have used it are closed. Empty: for everybody, as at first.
+  void allow_hosts(std::vector<std::string> addresses);
 
   // ---- The agents' table, for the process that hosts the server. Queues only: the mailboxes of agents and leader.
 

@@ -121,15 +121,21 @@ TEST_CASE("what an old worker had sent before the round ended cannot reach the n
   }
 }
 
-TEST_CASE("hosts outside the round are refused the workers' table") {
+TEST_CASE("hosts outside the round are refused the workers' table, and thrown out of it") {
   TCPStoreServer server(agent_options());
-  server.begin_round({"10.0.0.1"});
+  RawClient early(server.port());
+  early.add("/n", 1);
+  server.allow_hosts({"10.0.0.1"});
+  REQUIRE(early.is_closed_by_server());
   RawClient stranger(server.port());
   stranger.ping();
+  server.begin_round();
   stranger.set("/k", "v");
   REQUIRE(stranger.is_closed_by_server());
-  server.begin_round({"10.0.0.1", "127.0.0.1"});
+  server.allow_hosts({"10.0.0.1", "127.0.0.1"});
   REQUIRE(RawClient(server.port()).add("/n", 1) == 1);
+  server.allow_hosts({});
+  REQUIRE(RawClient(server.port()).add("/n", 1) == 2);
 }
 
 TEST_CASE("the first use of a round is remembered") {
