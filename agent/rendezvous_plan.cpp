@@ -107,6 +107,7 @@ class RendezvousPlanner {
     rdzv_.backend = "c10d";
     rdzv_.endpoint = "localhost:0";
     if (rdzv_.run_id == "none") rdzv_.run_id = machine_.fresh_uuid();
+    leave_master_to_agent("a job on one node without a port of its own");
     note_unused_node_rank("a job on one node");
     plan_.node_rank = 0;
   }
@@ -150,14 +151,21 @@ class RendezvousPlanner {
             format_endpoint(endpoint.host.empty() ? "localhost" : endpoint.host, endpoint.port.value_or(usual));
       }
     }
+    leave_master_to_agent("--rdzv-backend=" + rdzv_.backend);
     note_unused_node_rank("--rdzv-backend=" + rdzv_.backend);
+  }
+
+  /// RANK 0's agent chooses address and port. One that was given is dropped, as torchrun does: it may be that of
+  /// another host, in a line that was written for many. A name of this host's loopback can stay.
+  void leave_master_to_agent(const std::string& by) {
+    const std::string& given = plan_.master_addr;
+    const bool is_loopback = given == "localhost" || given == "::1" || given.starts_with("127.");
     for (const OptionId id : {OptionId::kMasterAddr, OptionId::kMasterPort}) {
-      const bool is_used_alone = plan_.max_nodes == 1;
-      if (settings_.is_given(id) && !is_used_alone) {
-        plan_.notes.push_back(settings_.quoted(id) + ": not used by --rdzv-backend=" + rdzv_.backend +
-                              "; node 0's agent chooses");
-      }
+      if (!settings_.is_given(id) || (id == OptionId::kMasterAddr && is_loopback)) continue;
+      plan_.notes.push_back(settings_.quoted(id) + ": not used by " + by);
     }
+    if (!is_loopback) plan_.master_addr = "127.0.0.1";
+    plan_.master_port = 0;
   }
 
   void note_unused_node_rank(const std::string& by) {

@@ -10,7 +10,7 @@ namespace tensorplay::agent {
 /// Fills in rdzv, node_rank, master_addr, master_port and local_addr; the numbers of nodes must be there already.
 ///
 /// A job on one node that names neither a port nor an endpoint takes a free port and a fresh run id by itself, as
-/// torchrun does; unlike torchrun it keeps a run id and a master address that were given.
+/// torchrun does; unlike torchrun it keeps a run id that was given.
 void plan_rendezvous(const Settings& settings, const Machine& machine, LaunchPlan& plan);
 
 }  // namespace tensorplay::agent

@@ -95,7 +95,15 @@ TEST_CASE("one node without port or endpoint takes a free port and a fresh run i
   Case c;
   CHECK(place(c.plan({})) == "c10d localhost:0 " + kFresh + " 127.0.0.1:0");
   CHECK(place(c.plan({"--nnodes=1:1"})) == "c10d localhost:0 " + kFresh + " 127.0.0.1:0");
-  CHECK(place(c.plan({"--rdzv-id=job7", "--master-addr=h1"})) == "c10d localhost:0 job7 h1:0");
+  CHECK(place(c.plan({"--rdzv-id=job7"})) == "c10d localhost:0 job7 127.0.0.1:0");
+  CHECK(place(c.plan({"--master-addr=localhost"})) == "c10d localhost:0 " + kFresh + " localhost:0");
+  CHECK(c.plan({"--master-addr=localhost"}).notes.empty());
+  // The address of another host, in a line that was written for many, is no reason to fail.
+  CHECK(place(c.plan({"--master-addr=h1"})) == "c10d localhost:0 " + kFresh + " 127.0.0.1:0");
+  CHECK(c.plan({"--master-addr=h1"}).notes ==
+        Words{"--master-addr=h1: not used by a job on one node without a port of its own"});
+  CHECK(place(c.plan({"--rdzv-backend=c10d", "--master-addr=h1", "--master-port=7"})) ==
+        "c10d localhost:29400 none 127.0.0.1:0");
   CHECK(place(c.plan({"--master-port=29501"})) == "static 127.0.0.1:29501 none 127.0.0.1:29501");
   CHECK(place(c.plan({"--master-addr=h1", "--master-port=1", "--rdzv-id=x"})) == "static h1:1 x h1:1");
   CHECK(place(c.plan({"--rdzv-endpoint=h1:5"})) == "static h1:5 none h1:5");
