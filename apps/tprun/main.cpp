@@ -1,17 +1,22 @@
 // tprun: reads what is wanted, and has it done. The thinking is in agent/.
 #include "agent/completion.hpp"
 #include "agent/dry_run.hpp"
+#include "agent/error_file.hpp"
 #include "agent/help.hpp"
 #include "agent/launch.hpp"
 #include "agent/launch_request.hpp"
+#include "agent/run_report.hpp"
 #include "agent/this_machine.hpp"
+#include "agent/unstartable.hpp"
 #include "agent/usage_error.hpp"
 #include "runtime/base/environment.hpp"
+#include "runtime/base/host.hpp"
+#include "tensorplay/distributed/errors.hpp"
 #include "tensorplay/distributed/exit_codes.hpp"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 #include <string>
 #include <unistd.h>
@@ -48,6 +53,23 @@ int print_help(agent::Front front) {
   return print(agent::help_text(front, width, is_terminal && !is_dumb && (no_colour == nullptr || *no_colour == '\0')));
 }
 
+/// The program cannot be started: says so to people, to --report and to the launcher above, as for any failed run.
+int refuse(const agent::LaunchPlan& plan) {
+  const agent::RunReport report =
+      agent::report_unstartable(plan, tensorplay::base::short_host_name(), static_cast<double>(std::time(nullptr)));
+  say(report.finish->why);
+  try {
+    if (!plan.report_file.empty()) agent::write_run_report(plan.report_file, report);
+    const char* parents_file = std::getenv(tensorplay::base::env::kErrorFile);
+    if (parents_file != nullptr && *parents_file != '\0') {
+      agent::write_parent_error_file(parents_file, *report.finish->root_cause);
+    }
+  } catch (const tensorplay::distributed::DistError& error) {
+    say(error.what());
+  }
+  return report.exit_code;
+}
+
 int launch(const agent::LaunchPlan& plan) {
   for (const std::string& note : plan.notes) say(note);
   if (plan.max_nodes > 1) {
@@ -56,12 +78,7 @@ int launch(const agent::LaunchPlan& plan) {
                                   : std::to_string(plan.min_nodes) + ":" + std::to_string(plan.max_nodes);
     throw agent::UsageError("--nnodes=" + nodes + ": this release runs jobs of one node only; give --nnodes=1");
   }
-  if (plan.program.startup_errno != 0) {
-    say(plan.program.display_name + ": cannot be run: " + plan.program.reason);
-    if (plan.front == agent::Front::kTorchrun) return exit_code::kTorchrunFailure;
-    return plan.program.startup_errno == ENOENT ? exit_code::kProgramNotFound : exit_code::kCannotExecute;
-  }
-  return agent::run_launch(plan);
+  return plan.program.startup_errno != 0 ? refuse(plan) : agent::run_launch(plan);
 }
 
 int run(int argc, char** argv) {

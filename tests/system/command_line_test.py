@@ -87,6 +87,17 @@ def test_a_program_that_cannot_be_run_gives_a_shells_exit_code(tmp_path, words, 
     assert words[-1] in result.stderr
 
 
+def test_a_program_that_cannot_be_run_is_in_the_report_and_in_the_parents_error_file(tmp_path):
+    result = tprun("--report=report.json", "--max-restarts=3", "./nope", cwd=tmp_path,
+                   TORCHELASTIC_ERROR_FILE=str(tmp_path / "parent.json"))
+    assert result.returncode == 127
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["exit_code"], report["restarts"], report["root_cause"]["startup_failure"]) == (127, 0, True)
+    assert "there is no such file" in (tmp_path / "parent.json").read_text()
+    (tmp_path / "torchrun").symlink_to(TPRUN)
+    assert tprun("./nope", program=tmp_path / "torchrun").returncode == 1
+
+
 def test_the_python_beside_tprun_runs_scripts_also_through_a_link(tmp_path):
     folder = tmp_path / "bin"
     folder.mkdir()
