@@ -1,11 +1,111 @@
 #include "agent/launch.hpp"
 
-#include <stdexcept>
+#include "agent/agent.hpp"
+#include "agent/error_file.hpp"
+#include "agent/failure_report.hpp"
+#include "agent/guardian.hpp"
+#include "rendezvous/failure_judgement.hpp"
+#include "rendezvous/leader.hpp"
+#include "rendezvous/server_mailbox.hpp"
+#include "runtime/base/environment.hpp"
+#include "runtime/base/log.hpp"
+#include "tensorplay/distributed/errors.hpp"
+#include "tensorplay/distributed/exit_codes.hpp"
+
+#include <asio/io_context.hpp>
+
+#include <exception>
+#include <memory>
+#include <optional>
 
 namespace tensorplay::agent {
+namespace {
 
-int run_launch(const LaunchPlan&) {
-  throw std::runtime_error("this build holds no agent; only --dry-run works");
+namespace exit_code = distributed::exit_code;
+
+rendezvous::MembershipOptions membership_options(const LaunchPlan& plan) {
+  rendezvous::MembershipOptions options;
+  options.min_nodes = plan.min_nodes;
+  options.max_nodes = plan.max_nodes;
+  options.max_restarts = plan.max_restarts;
+  return options;
+}
+
+int exit_code_of(const EndAgent& end, const LaunchPlan& plan) {
+  if (end.stop_signal != 0) return exit_code::kSignalBase + end.stop_signal;
+  if (!end.order) return exit_code::kInternalError;
+  const bool is_failure_of_workers = end.order->exit_code != 0 && end.order->root_cause;
+  return plan.front == Front::kTorchrun && is_failure_of_workers ? exit_code::kTorchrunFailure : end.order->exit_code;
+}
+
+/// What people and programs are told at the end. A report that cannot be written changes no exit code.
+void tell_the_end(const LaunchPlan& plan, const RunReport& report, Console& console) {
+  const auto& finish = report.finish;
+  if (finish && finish->exit_code != 0 && report.stop_signal == 0) {
+    const auto text = render_failure_report(report, {.colour = console.stderr_is_terminal(), .width = console.width()});
+    if (text.empty()) {
+      console.say(finish->why);
+    } else {
+      console.print(text);
+    }
+  }
+  const auto attempt_to_write = [&console](const auto& write) {
+    try {
+      write();
+    } catch (const distributed::DistError& e) {
+      console.say(e.what());
+    }
+  };
+  if (!plan.report_file.empty()) attempt_to_write([&] { write_run_report(plan.report_file, report); });
+  const auto parents_file = base::env_value(base::env::kErrorFile);
+  if (parents_file && !parents_file->empty() && finish && finish->root_cause) {
+    attempt_to_write([&] { write_parent_error_file(*parents_file, *finish->root_cause); });
+  }
+}
+
+AgentResult run_agent(const LaunchPlan& plan, GuardianLink& link) {
+  base::log::Options log_options;
+  log_options.program = "tprun";
+  base::log::configure(std::move(log_options));
+  Console console;
+  asio::io_context loop(1);
+  std::optional<WorkersStore> store;
+  try {
+    store.emplace(plan);
+  } catch (const distributed::SocketError& e) {
+    console.say(std::string("the workers' store: ") + e.what());
+    return {.exit_code = exit_code::kRendezvousFailed};
+  }
+  rendezvous::ServerMailbox mailbox(store->server(), false);
+  rendezvous::Leader leader(loop, mailbox, membership_options(plan), [&console](const rendezvous::Note& note) {
+    if (note.is_notable) {
+      console.say(note.text);
+    } else {
+      console.say(Chatter::kInfo, note.text);
+    }
+  });
+  auto agent = std::make_unique<Agent>(loop, plan, link, mailbox, *store, console);
+  const auto end = agent->run();
+  auto report = std::move(agent->report());
+  agent.reset();  // what workers wrote stands before what is said about them
+  report.exit_code = exit_code_of(end, plan);
+  tell_the_end(plan, report, console);
+  return {.exit_code = report.exit_code,
+          .stop_signal = end.stop_signal,
+          .leaves_daemons = plan.leave_daemons && report.exit_code == 0};
+}
+
+}  // namespace
+
+int run_launch(const LaunchPlan& plan) {
+  return run_guarded({plan.stop_signals}, [&plan](GuardianLink& link) -> AgentResult {
+    try {
+      return run_agent(plan, link);
+    } catch (const std::exception& e) {
+      base::log::error(std::string("internal error: ") + e.what());
+      return {.exit_code = exit_code::kInternalError};
+    }
+  });
 }
 
 }  // namespace tensorplay::agent

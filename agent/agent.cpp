@@ -1,0 +1,186 @@
+#include "agent/agent.hpp"
+
+#include "rendezvous/failure_judgement.hpp"
+#include "runtime/base/host.hpp"
+#include "tensorplay/distributed/errors.hpp"
+#include "tensorplay/distributed/exit_codes.hpp"
+
+#include <asio/post.hpp>
+
+#include <cstdio>
+#include <random>
+#include <unistd.h>
+
+namespace tensorplay::agent {
+namespace {
+
+using rendezvous::AgentId;
+
+/// How long the streams of dead workers may stay open in the hands of a daemon that was left.
+constexpr std::chrono::milliseconds kDrainLimit{2'000};
+
+AgentId make_agent_id(const std::string& host) {
+  char random[20];
+  std::snprintf(random, sizeof random, "%08x", std::random_device{}());
+  return host + "_" + std::to_string(::getpid()) + "_" + random;
+}
+
+}  // namespace
+
+Agent::Agent(asio::io_context& loop, const LaunchPlan& plan, GuardianLink& link, rendezvous::Mailbox& mailbox,
+             WorkersStore& store, Console& console)
+    : loop_(loop),
+      plan_(plan),
+      link_(link),
+      mailbox_(mailbox),
+      store_(store),
+      console_(console),
+      host_(base::short_host_name()),
+      id_(make_agent_id(host_)),
+      core_(id_),
+      output_(loop, plan, console),
+      group_(loop, {.leave_daemons = plan.leave_daemons},
+             {.on_exit = [this](const WorkerExit& exit) { on_exit(exit); },
+              .on_gone = [this] { on_gone(); },
+              .on_unkillable = [this](const std::vector<Unkillable>& left) { say_unkillable(left); }}) {
+  report_.run_id = plan.rdzv.run_id;
+  report_.program = plan.program.display_name;
+  report_.host = host_;
+  report_.max_restarts = plan.max_restarts;
+  report_.started_at = unix_now();
+}
+
+EndAgent Agent::run() {
+  // Stop requests first: one that came before us keeps the first worker from being started.
+  link_.listen(loop_, {.on_stop =
+                           [this](int signal, bool force, bool already_delivered) {
+                             apply(StopRequested{signal, force, already_delivered});
+                           },
+                       .on_notify = [this](int signal) { group_.notify(signal); },
+                       .on_guardian_lost = [this] { apply(GuardianLost{}); }});
+  orders_.emplace(loop_, mailbox_, rendezvous::orders_queue(id_),
+                  [this](const std::string& text) { apply(rendezvous::decode_order(text)); });
+  asio::post(loop_, [this] { join(); });
+  loop_.run();
+  orders_.reset();
+  report_.log_folder = output_.run_folder();
+  report_.ended_at = unix_now();
+  return end_.value_or(EndAgent{});
+}
+
+void Agent::join() {
+  if (core_.state() != AgentState::kJoining) return;  // stopped before it began
+  rendezvous::Joined joined;
+  joined.agent = id_;
+  joined.host = host_;
+  joined.addresses = {plan_.master_addr};
+  joined.nproc = plan_.nproc_per_node;
+  joined.role = plan_.role;
+  if (plan_.node_rank_given) joined.rank_hint = plan_.node_rank;
+  joined.is_store_host = true;
+  joined.port = store_.port();
+  perform(SendReport{joined});
+}
+
+void Agent::apply(const AgentEvent& event) {
+  for (const auto& action : core_.apply(event)) std::visit([this](const auto& a) { perform(a); }, action);
+}
+
+// ---- Actions --------------------------------------------------------------------------------------------------------
+
+void Agent::perform(const SendReport& action) {
+  mailbox_.post(rendezvous::kInbox, encode(action.report));
+}
+
+void Agent::perform(const SpawnWorkers& action) {
+  const auto& order = action.order;
+  const auto ordered = std::chrono::steady_clock::now();
+  if (order.round > 0) store_.begin_round();
+  first_end_.reset();
+  round_.emplace(plan_, order, output_, host_);
+  std::optional<WorkerEnded> failure;
+  try {
+    group_.start(round_->prepare());
+    round_->started(group_.pids());
+  } catch (const StartupFailure& e) {
+    const auto running = group_.pids();
+    failure = round_->not_started(static_cast<int>(running.size()), e.what(), e.exit_code());
+    round_->started(running);
+  } catch (const distributed::DistError& e) {
+    // No worker was begun: nothing will be reported gone.
+    failure = round_->not_started(0, e.what(), distributed::exit_code::kInternalError);
+    round_->started({});
+    asio::post(loop_, [this] { on_gone(); });
+  }
+  if (timeline_) {
+    timeline_->ordered = ordered;
+    timeline_->spawned = std::chrono::steady_clock::now();
+    console_.say(Chatter::kInfo, "restart " + std::to_string(order.restart_count) + ": " + describe(*timeline_));
+  }
+  if (failure) apply(*failure);
+}
+
+void Agent::perform(const StopWorkers& action) {
+  console_.say(Chatter::kInfo, "stopping the workers: " + action.why);
+  if (action.already_delivered) {
+    group_.stop_already_signalled(action.signal, plan_.shutdown_timeout);
+  } else {
+    group_.stop(action.signal, plan_.shutdown_timeout);
+  }
+}
+
+void Agent::perform(const KillWorkers&) {
+  group_.kill_now();
+}
+
+void Agent::perform(const EndAgent& action) {
+  end_ = action;
+  report_.finish = action.order;
+  report_.stop_signal = action.stop_signal;
+  link_.close();
+  loop_.stop();
+}
+
+// ---- What the workers do --------------------------------------------------------------------------------------------
+
+void Agent::on_exit(const WorkerExit& exit) {
+  auto ended = round_->ended(exit);
+  if (!ended.ended_well && !first_end_) first_end_ = exit.ended_at;
+  apply(std::move(ended));
+}
+
+void Agent::on_gone() {
+  const auto gone_at = std::chrono::steady_clock::now();
+  round_->record().ended_at = unix_now();
+  output_.drain(kDrainLimit, [this, gone_at] {
+    WorkersGone gone{round_->complete_failures(), left_unkillable_};
+    close_round();
+    timeline_ = RestartTimeline{};
+    timeline_->stopped = gone_at;
+    timeline_->detected = first_end_.value_or(gone_at);
+    apply(std::move(gone));
+  });
+}
+
+void Agent::close_round() {
+  auto& record = round_->record();
+  if (timeline_) {
+    timeline_->first_store_use = store_.first_use();
+    console_.say(Chatter::kDebug, "restart " + std::to_string(record.restart_count) + ": " + describe(*timeline_));
+  }
+  if (core_.stop_signal() != 0) {
+    record.ended_because = "stopped by " + rendezvous::signal_name(core_.stop_signal());
+  } else if (core_.state() == AgentState::kRunning) {
+    record.ended_because = "succeeded";
+  } else {
+    record.ended_because = record.failures.empty() ? "stopped" : "failed";
+  }
+  report_.attempts.push_back(record);
+}
+
+void Agent::say_unkillable(const std::vector<Unkillable>& left) {
+  left_unkillable_ = true;
+  for (const auto& process : left) console_.say(describe(process) + ": SIGKILL has not ended it; going on without");
+}
+
+}  // namespace tensorplay::agent

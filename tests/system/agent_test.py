@@ -1,0 +1,415 @@
+"""The agent as its user sees it: what workers are given, what a failure costs, how everything ends."""
+
+import json
+import os
+import random
+import re
+import signal
+import socket
+import struct
+import subprocess
+import time
+import uuid
+
+import pytest
+
+from harness import (BIN, PYTHON, TPRUN, TPSTORE, alive_with, finish, running, script, tprun, wait_for, wait_for_file)
+
+WORKERS = "--nproc-per-node=2"
+
+
+# ---- What a worker is given ------------------------------------------------------------------------------------------
+
+
+def environments(folder, count):
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(count)]
+
+
+def test_every_worker_gets_its_ranks_its_store_and_its_attempt(tmp_path):
+    dump = script(tmp_path, "dump", "import json, os\nopen(os.environ['RANK'] + '.json', 'w').write("
+                  "json.dumps(dict(os.environ)))\n", PYTHON)
+    result = tprun("--nproc-per-node=3", "--max-restarts=2", "--rdzv-id=job7", "--role=trainer", dump, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    for rank, env in enumerate(environments(tmp_path, 3)):
+        expected = {
+            "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3",
+            "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1", "ROLE_RANK": str(rank), "ROLE_WORLD_SIZE": "3",
+            "ROLE_NAME": "trainer", "MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RESTART_COUNT": "0",
+            "TORCHELASTIC_MAX_RESTARTS": "2", "TORCHELASTIC_RUN_ID": "job7", "TORCHELASTIC_USE_AGENT_STORE": "True",
+            "OMP_NUM_THREADS": "1", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
+        }
+        assert {name: env.get(name) for name in expected} == expected
+        assert 0 < int(env["MASTER_PORT"]) < 65536
+        assert "TORCHELASTIC_ERROR_FILE" in env
+
+
+def test_a_given_master_port_is_the_workers_store(tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    result = tprun("--nproc-per-node=1", f"--master-port={port}", "sh", "-c",
+                   f"{TPSTORE} set k v --endpoint 127.0.0.1:$MASTER_PORT && echo $MASTER_PORT")
+    assert result.returncode == 0, result.stderr
+    assert str(port) in result.stdout
+
+
+def test_a_port_that_somebody_else_holds_is_one_line_and_worth_a_retry():
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        result = tprun(WORKERS, f"--master-port={port}", "true")
+    assert result.returncode == 75
+    assert result.stderr.count("\n") == 1
+    assert str(port) in result.stderr and "in use" in result.stderr
+
+
+def test_without_a_shared_store_rank_0_can_listen_on_the_port_that_was_kept_for_it(tmp_path):
+    host = script(tmp_path, "host", """
+import os, socket
+assert os.environ["TORCHELASTIC_USE_AGENT_STORE"] == "False"
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(("0.0.0.0", int(os.environ["MASTER_PORT"])))
+s.listen()
+c = socket.create_connection(("127.0.0.1", int(os.environ["MASTER_PORT"])))
+a, _ = s.accept()
+c.send(b"x")
+assert a.recv(1) == b"x"
+""", PYTHON)
+    result = tprun("--nproc-per-node=1", "--max-restarts=0", host, TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)
+    assert result.returncode == 0, result.stderr
+
+
+# ---- Restarts --------------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_restarts_all_workers_with_the_next_restart_count(tmp_path):
+    worker = script(tmp_path, "worker", """
+echo "$RANK" >> attempt_$TORCHELASTIC_RESTART_COUNT
+[ $TORCHELASTIC_RESTART_COUNT = 2 ] && exit 0
+[ $RANK = 1 ] && exit 5
+exec sleep 1000
+""")
+    result = tprun(WORKERS, "--max-restarts=3", worker, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    for attempt in range(3):
+        assert sorted((tmp_path / f"attempt_{attempt}").read_text().split()) == ["0", "1"]
+    assert not (tmp_path / "attempt_3").exists()
+    assert "restart 1 of 3" in result.stderr and "restart 2 of 3" in result.stderr
+
+
+def test_when_no_restart_is_left_the_root_causes_code_is_tpruns(tmp_path):
+    result = tprun(WORKERS, "--max-restarts=1", "sh", "-c", "echo $TORCHELASTIC_RESTART_COUNT; [ $RANK = 0 ] && exit 5; "
+                   "exec sleep 1000")
+    assert result.returncode == 5
+    assert sorted(set(result.stdout.split())) == ["0", "1"]
+
+
+def test_the_old_workers_are_gone_before_the_new_ones_start(tmp_path):
+    worker = script(tmp_path, "worker", """
+import os, signal, sys, time
+count, rank = os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["RANK"]
+if count == "1":
+    alive = []
+    for name in ("0.0", "0.1"):
+        try:
+            pid = int(open(name).read())
+            os.kill(pid, 0)
+            alive.append(pid)
+        except ProcessLookupError:
+            pass
+    sys.exit(9 if alive else 0)
+open(f"{count}.{rank}.part", "w").write(str(os.getpid()))
+os.rename(f"{count}.{rank}.part", f"{count}.{rank}")
+signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.3), os._exit(0)))
+while not (os.path.exists("0.0") and os.path.exists("0.1")):
+    time.sleep(0.001)
+if rank == "1":
+    sys.exit(3)
+signal.pause()
+""", PYTHON)
+    result = tprun(WORKERS, "--max-restarts=1", worker, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+
+
+def test_each_round_begins_with_an_empty_store(tmp_path):
+    worker = script(tmp_path, "worker", f"""
+at="--endpoint $MASTER_ADDR:$MASTER_PORT --timeout 5"
+if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then
+  {TPSTORE} set stale yes $at || exit 8
+  {TPSTORE} check stale $at || exit 8
+  exit 1
+fi
+{TPSTORE} check stale $at && exit 9
+{TPSTORE} set fresh yes $at
+""")
+    result = tprun("--nproc-per-node=1", "--max-restarts=1", worker)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_connection_of_an_old_round_is_closed_before_the_new_one_begins(tmp_path):
+    worker = script(tmp_path, "worker", """
+if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then
+  echo $MASTER_PORT > port.part; mv port.part port
+  while [ ! -e go ]; do sleep 0.01; done
+  exit 1
+fi
+touch again
+while [ ! -e done ]; do sleep 0.01; done
+""")
+    with running("--nproc-per-node=1", "--max-restarts=1", worker, cwd=tmp_path) as job:
+        port = int(wait_for_file(tmp_path / "port"))
+        with socket.create_connection(("127.0.0.1", port)) as old:
+            old.settimeout(60)
+            key, value = b"/late", b"x"
+            hello = struct.pack("<BI", 0, 0x3C85F7CE)
+            old.sendall(hello + struct.pack("<BQ", 1, len(key)) + key + struct.pack("<Q", len(value)) + value)
+            (tmp_path / "go").touch()
+            wait_for((tmp_path / "again").exists, "the second attempt")
+            try:
+                assert old.recv(1) == b""
+            except ConnectionResetError:
+                pass
+        (tmp_path / "done").touch()
+        assert finish(job)[0] == 0
+
+
+def test_the_time_a_restart_took_is_told_when_asked_for(tmp_path):
+    result = tprun(WORKERS, "--max-restarts=1", "sh", "-c", "exit $((1 - TORCHELASTIC_RESTART_COUNT))", LOGLEVEL="INFO")
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"restart 1: [0-9.]+ ms from the first end to the last start \(stopping", result.stderr)
+
+
+# ---- Exit codes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command, code", [
+    ("exit 0", 0), ("exit 1", 1), ("exit 7", 7), ("exit 255", 255), ("kill -SEGV $$", 139), ("kill -KILL $$", 137),
+    ("kill -TERM $$", 143), ("kill -ABRT $$", 134),
+])
+def test_tprun_ends_with_its_workers_own_code_or_128_and_the_signal(tmp_path, command, code):
+    assert tprun(WORKERS, script(tmp_path, "worker", command)).returncode == code
+
+
+def test_under_the_name_torchrun_any_failure_of_a_worker_is_1(tmp_path):
+    front = tmp_path / "torchrun"
+    front.symlink_to(TPRUN)
+    assert tprun(WORKERS, "--no-python", "sh", "-c", "exit 7", program=front).returncode == 1
+    assert tprun(WORKERS, "--no-python", script(tmp_path, "crash", "kill -SEGV $$"), program=front).returncode == 1
+    assert tprun(WORKERS, "--no-python", "true", program=front).returncode == 0
+
+
+def test_a_program_whose_interpreter_is_missing_is_reported_at_once_and_never_restarted(tmp_path):
+    broken = script(tmp_path, "broken", "", "/no/such/interpreter")
+    result = tprun(WORKERS, "--max-restarts=5", broken)
+    assert result.returncode == 126
+    assert "/no/such/interpreter" in result.stderr or "interpreter" in result.stderr
+    assert "restart 1" not in result.stderr
+
+
+def test_a_file_that_is_no_program_is_126(tmp_path):
+    data = tmp_path / "data"
+    data.write_bytes(b"\x00\x01 no program")
+    data.chmod(0o755)
+    result = tprun(WORKERS, "--no-python", "--max-restarts=5", data)
+    assert result.returncode == 126
+
+
+def test_a_missing_program_is_127():
+    assert tprun(WORKERS, "--max-restarts=5", "no-such-program-anywhere").returncode == 127
+
+
+def test_one_worker_that_ends_well_early_does_not_end_the_others(tmp_path):
+    worker = script(tmp_path, "worker", """
+if [ $RANK = 0 ]; then touch first; exit 0; fi
+while [ ! -e first ]; do sleep 0.01; done
+sleep 0.2
+touch second
+""")
+    result = tprun(WORKERS, worker, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "second").exists()
+
+
+# ---- Who was it? -----------------------------------------------------------------------------------------------------
+
+
+def test_the_culprit_is_named_though_its_victims_end_first(tmp_path):
+    """Rank 2 throws; its peers lose their connections and are gone while it still frees its memory."""
+    worker = script(tmp_path, "worker", """
+import os, sys, time
+if os.environ["RANK"] == "2":
+    sys.stderr.write("Traceback (most recent call last):\\n  File \\"a.py\\", line 1\\nValueError: no data\\n")
+    sys.stderr.flush()
+    open("thrown", "w").close()
+    time.sleep(0.5)
+else:
+    while not os.path.exists("thrown"):
+        time.sleep(0.001)
+    sys.stderr.write("RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:4711\\n")
+sys.exit(1)
+""", PYTHON)
+    report = tmp_path / "report.json"
+    result = tprun("--nproc-per-node=4", f"--report={report}", worker, cwd=tmp_path)
+    assert result.returncode == 1
+    assert "rank 2" in result.stderr.splitlines()[-1] or "rank 2" in result.stderr.split("failed:")[1].splitlines()[0]
+    assert json.loads(report.read_text())["exit_code"] == 1
+
+
+def test_a_worker_that_fails_while_it_is_stopped_is_not_the_cause(tmp_path):
+    worker = script(tmp_path, "worker", """
+if [ $RANK = 0 ]; then
+  while [ ! -e ready ]; do sleep 0.01; done
+  exit 3
+fi
+trap 'exit 9' TERM
+touch ready
+while :; do sleep 0.01; done
+""")
+    result = tprun(WORKERS, worker, cwd=tmp_path)
+    assert result.returncode == 3
+    assert "rank 0" in result.stderr
+
+
+def test_a_worker_that_ignores_the_stop_is_killed_after_the_grace_on_failure_too(tmp_path):
+    worker = script(tmp_path, "worker", """
+if [ $RANK = 0 ]; then
+  while [ ! -e ready ]; do sleep 0.01; done
+  exit 3
+fi
+trap '' TERM
+touch ready
+exec sleep 1000
+""")
+    begin = time.monotonic()
+    result = tprun(WORKERS, "--shutdown-timeout=1", worker, cwd=tmp_path)
+    assert result.returncode == 3
+    assert 1.0 <= time.monotonic() - begin < 20
+
+
+def memory_cgroup():
+    """A memory cgroup of 64 MB that a process can be put in, or None with the reason."""
+    base = "/sys/fs/cgroup/memory" if os.path.exists("/sys/fs/cgroup/memory") else "/sys/fs/cgroup"
+    path = f"{base}/tprun_test_{uuid.uuid4().hex[:8]}"
+    limits = {"memory.limit_in_bytes": 64 << 20, "memory.memsw.limit_in_bytes": 64 << 20, "memory.max": 64 << 20,
+              "memory.swap.max": 0}
+    try:
+        os.mkdir(path)
+    except OSError as error:
+        return None, f"no memory cgroup can be made: {error}"
+    done = 0
+    for name, value in limits.items():
+        try:
+            with open(f"{path}/{name}", "w") as file:
+                file.write(str(value))
+            done += 1
+        except OSError:
+            pass
+    if done == 0:
+        os.rmdir(path)
+        return None, "the memory of a cgroup cannot be limited here"
+    return path, ""
+
+
+def test_a_worker_that_the_kernel_killed_for_memory_is_reported_as_that(tmp_path):
+    cgroup, why = memory_cgroup()
+    if cgroup is None:
+        pytest.skip(why)
+    worker = script(tmp_path, "worker", "import time\nblocks = []\nfor _ in range(200): blocks.append(bytearray(1 << 20))\n",
+                    PYTHON)
+    try:
+        result = subprocess.run(["sh", "-c", f"echo $$ > {cgroup}/cgroup.procs; exec {TPRUN} --nproc-per-node=1 {worker}"],
+                                capture_output=True, text=True, timeout=60)
+        assert result.returncode == 137
+        assert "memory" in result.stderr
+    finally:
+        wait_for(lambda: not open(f"{cgroup}/cgroup.procs").read().strip(), "the cgroup to be empty")
+        os.rmdir(cgroup)
+
+
+# ---- Being stopped ---------------------------------------------------------------------------------------------------
+
+STUBBORN = """
+trap '' INT TERM HUP QUIT
+echo $$ > pid.$RANK
+while :; do sleep 0.05; done
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_stop_signal_reaches_the_workers_and_tprun_ends_by_it_though_they_end_well(tmp_path, number):
+    worker = script(tmp_path, "worker", f"""
+import os, signal, sys
+def stop(got, _):
+    open("got." + os.environ["RANK"], "w").write(str(got))
+    sys.exit(0)
+signal.signal({int(number)}, stop)
+open("ready." + os.environ["RANK"], "w").write("y")
+while True:
+    signal.pause()
+""", PYTHON)
+    with running(WORKERS, "--max-restarts=3", worker, cwd=tmp_path) as job:
+        for rank in range(2):
+            wait_for_file(tmp_path / f"ready.{rank}")
+        job.send_signal(number)
+        code, _, _ = finish(job)
+    assert code == -number
+    assert [(tmp_path / f"got.{rank}").read_text() for rank in range(2)] == [str(int(number))] * 2
+
+
+def test_a_second_request_a_second_later_does_not_wait_for_the_grace(tmp_path):
+    worker = script(tmp_path, "worker", STUBBORN)
+    with running(WORKERS, "--shutdown-timeout=600", worker, cwd=tmp_path) as job:
+        for rank in range(2):
+            wait_for_file(tmp_path / f"pid.{rank}")
+        job.send_signal(signal.SIGINT)
+        time.sleep(1.2)  # a second request is one that comes at least a second after the first
+        job.send_signal(signal.SIGINT)
+        assert finish(job)[0] == -signal.SIGINT
+
+
+def test_a_stop_in_the_first_milliseconds_is_never_lost(tmp_path):
+    mark = f"TP_TEST_MARK={uuid.uuid4().hex}"
+    name, value = mark.split("=")
+    draw = random.Random(7)
+    for _ in range(25):
+        with running(WORKERS, "sleep", "1000", **{name: value}) as job:
+            time.sleep(draw.uniform(0, 0.02))  # the moment is what is tested
+            job.send_signal(signal.SIGTERM)
+            assert finish(job)[0] == -signal.SIGTERM
+    assert alive_with(mark) == []
+
+
+def test_a_stop_while_a_failure_is_being_stopped_ends_by_the_signal_and_not_in_a_restart(tmp_path):
+    worker = script(tmp_path, "worker", """
+echo $TORCHELASTIC_RESTART_COUNT >> attempts
+if [ $RANK = 0 ]; then
+  while [ ! -e ready ]; do sleep 0.01; done
+  exit 3
+fi
+trap 'touch stopping' TERM
+touch ready
+while [ ! -e enough ]; do sleep 0.01; done
+""")
+    with running(WORKERS, "--max-restarts=3", worker, cwd=tmp_path) as job:
+        wait_for((tmp_path / "stopping").exists, "the stop after the failure")
+        job.send_signal(signal.SIGTERM)
+        (tmp_path / "enough").touch()
+        assert finish(job)[0] == -signal.SIGTERM
+    assert set((tmp_path / "attempts").read_text().split()) == {"0"}
+
+
+def test_nothing_is_left_when_tprun_has_ended(tmp_path):
+    mark = f"TP_TEST_MARK={uuid.uuid4().hex}"
+    name, value = mark.split("=")
+    worker = script(tmp_path, "worker", "sleep 1000 & setsid sleep 1000 & exit $RANK")
+    assert tprun(WORKERS, worker, **{name: value}).returncode == 1
+    assert alive_with(mark) == []
+
+
+def test_a_hundred_workers_start_and_end(tmp_path):
+    result = tprun("--nproc-per-node=100", "sh", "-c", "echo $RANK")
+    assert result.returncode == 0, result.stderr
+    assert sorted(map(int, result.stdout.split())) == list(range(100))
+    assert BIN.exists()
