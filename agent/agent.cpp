@@ -95,7 +95,6 @@ void Agent::perform(const SendReport& action) {
 void Agent::perform(const SpawnWorkers& action) {
   const auto& order = action.order;
   const auto ordered = std::chrono::steady_clock::now();
-  if (order.round > 0) store_.begin_round();
   first_end_.reset();
   round_.emplace(plan_, order, output_, host_);
   std::optional<WorkerEnded> failure;
@@ -115,7 +114,8 @@ void Agent::perform(const SpawnWorkers& action) {
   if (timeline_) {
     timeline_->ordered = ordered;
     timeline_->spawned = std::chrono::steady_clock::now();
-    console_.say(Chatter::kInfo, "restart " + std::to_string(order.restart_count) + ": " + describe(*timeline_));
+    console_.say(Chatter::kInfo,
+                 "restart " + std::to_string(order.restart_count) + ": " + describe(times_of(*timeline_)));
   }
   if (failure) apply(*failure);
 }
@@ -155,6 +155,8 @@ void Agent::on_gone() {
   output_.drain(kDrainLimit, [this, gone_at] {
     WorkersGone gone{round_->complete_failures(), left_unkillable_};
     close_round();
+    // Before the leader hears of it: workers of a new round may come as soon as it lets any node start.
+    if (core_.state() == AgentState::kStopping) store_.begin_round();
     timeline_ = RestartTimeline{};
     timeline_->stopped = gone_at;
     timeline_->detected = first_end_.value_or(gone_at);
@@ -164,10 +166,7 @@ void Agent::on_gone() {
 
 void Agent::close_round() {
   auto& record = round_->record();
-  if (timeline_) {
-    timeline_->first_store_use = store_.first_use();
-    console_.say(Chatter::kDebug, "restart " + std::to_string(record.restart_count) + ": " + describe(*timeline_));
-  }
+  if (timeline_) record.restart = times_of(*timeline_, store_.first_use());
   if (core_.stop_signal() != 0) {
     record.ended_because = "stopped by " + rendezvous::signal_name(core_.stop_signal());
   } else if (core_.state() == AgentState::kRunning) {

@@ -11,18 +11,22 @@ double ms(RestartTimeline::TimePoint from, RestartTimeline::TimePoint to) {
 
 }  // namespace
 
-std::string describe(const RestartTimeline& t) {
+RestartTimes times_of(const RestartTimeline& timeline, std::optional<RestartTimeline::TimePoint> first_store_use) {
+  RestartTimes times;
+  times.stopping_ms = ms(timeline.detected, timeline.stopped);
+  times.rendezvous_ms = ms(timeline.stopped, timeline.ordered);
+  times.spawning_ms = ms(timeline.ordered, timeline.spawned);
+  if (first_store_use) times.first_store_use_ms = ms(timeline.spawned, *first_store_use);
+  return times;
+}
+
+std::string describe(const RestartTimes& times) {
   char text[200];
   std::snprintf(text, sizeof text,
                 "%.1f ms from the first end to the last start (stopping %.1f ms, rendezvous %.1f ms, spawning %.1f ms)",
-                ms(t.detected, t.spawned), ms(t.detected, t.stopped), ms(t.stopped, t.ordered),
-                ms(t.ordered, t.spawned));
-  std::string out = text;
-  if (t.first_store_use) {
-    std::snprintf(text, sizeof text, ", first use of the store %.1f ms later", ms(t.spawned, *t.first_store_use));
-    out += text;
-  }
-  return out;
+                times.stopping_ms + times.rendezvous_ms + times.spawning_ms, times.stopping_ms, times.rendezvous_ms,
+                times.spawning_ms);
+  return text;
 }
 
 }  // namespace tensorplay::agent

@@ -74,6 +74,15 @@ ordered_json to_json(const WorkerRecord& worker) {
   return object;
 }
 
+ordered_json to_json(const RestartTimes& times) {
+  ordered_json object;
+  object["stopping_ms"] = times.stopping_ms;
+  object["rendezvous_ms"] = times.rendezvous_ms;
+  object["spawning_ms"] = times.spawning_ms;
+  object["first_store_use_ms"] = times.first_store_use_ms ? ordered_json(*times.first_store_use_ms) : ordered_json();
+  return object;
+}
+
 ordered_json to_json(const AttemptRecord& attempt) {
   ordered_json object;
   object["round"] = attempt.round;
@@ -84,6 +93,7 @@ ordered_json to_json(const AttemptRecord& attempt) {
   object["started_at"] = time_or_null(attempt.started_at);
   object["ended_at"] = time_or_null(attempt.ended_at);
   object["ended_because"] = text_or_null(attempt.ended_because);
+  object["restart"] = attempt.restart ? to_json(*attempt.restart) : ordered_json();
   object["workers"] = ordered_json::array();
   for (const WorkerRecord& worker : attempt.workers) object["workers"].push_back(to_json(worker));
   object["failures"] = to_json(attempt.failures);

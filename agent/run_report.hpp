@@ -25,6 +25,14 @@ struct WorkerRecord {
   std::string stderr_log;
 };
 
+/// Where the time of a restart went, each in ms after the one before; on one node.
+struct RestartTimes {
+  double stopping_ms = 0;    ///< From the first end of the last attempt until no process of it was left.
+  double rendezvous_ms = 0;  ///< From there until the order for this attempt came.
+  double spawning_ms = 0;    ///< From there until the last worker had been started.
+  std::optional<double> first_store_use_ms;  ///< From there until a worker first used the store.
+};
+
 /// One round, as this node saw it.
 struct AttemptRecord {
   int round = 0;
@@ -32,9 +40,10 @@ struct AttemptRecord {
   int world_size = 0;
   int group_rank = 0;  ///< This node's index.
   int group_world_size = 1;
-  double started_at = 0;      ///< Unix time at which its first worker was started.
-  double ended_at = 0;        ///< Unix time at which its last process was gone; 0 while it runs.
-  std::string ended_because;  ///< "succeeded", "failed", "membership changed", "stopped by SIGTERM", ...
+  double started_at = 0;                ///< Unix time at which its first worker was started.
+  double ended_at = 0;                  ///< Unix time at which its last process was gone; 0 while it runs.
+  std::string ended_because;            ///< "succeeded", "failed", "membership changed", "stopped by SIGTERM", ...
+  std::optional<RestartTimes> restart;  ///< How it came to be; absent for the first.
   std::vector<WorkerRecord> workers;
   std::vector<rendezvous::WorkerFailure> failures;  ///< Known here, in the order they were seen.
 };

@@ -175,10 +175,19 @@ while [ ! -e done ]; do sleep 0.01; done
         assert finish(job)[0] == 0
 
 
-def test_the_time_a_restart_took_is_told_when_asked_for(tmp_path):
-    result = tprun(WORKERS, "--max-restarts=1", "sh", "-c", "exit $((1 - TORCHELASTIC_RESTART_COUNT))", LOGLEVEL="INFO")
+def test_the_time_a_restart_took_is_told_when_asked_for_and_stands_in_the_report(tmp_path):
+    report = tmp_path / "report.json"
+    worker = script(tmp_path, "worker", f"""
+[ $TORCHELASTIC_RESTART_COUNT = 0 ] && exit 1
+{TPSTORE} set k v --endpoint $MASTER_ADDR:$MASTER_PORT
+""")
+    result = tprun("--nproc-per-node=1", "--max-restarts=1", f"--report={report}", worker, LOGLEVEL="INFO")
     assert result.returncode == 0, result.stderr
     assert re.search(r"restart 1: [0-9.]+ ms from the first end to the last start \(stopping", result.stderr)
+    first, second = json.loads(report.read_text())["attempts"]
+    assert first["restart"] is None
+    assert set(second["restart"]) == {"stopping_ms", "rendezvous_ms", "spawning_ms", "first_store_use_ms"}
+    assert all(value >= 0 for value in second["restart"].values())
 
 
 # ---- Exit codes ------------------------------------------------------------------------------------------------------
