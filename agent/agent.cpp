@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <random>
+#include <stdexcept>
 #include <unistd.h>
 
 namespace tensorplay::agent {
@@ -65,7 +66,8 @@ EndAgent Agent::run() {
   orders_.reset();
   report_.log_folder = output_.run_folder();
   report_.ended_at = unix_now();
-  return end_.value_or(EndAgent{});
+  if (!end_) throw std::logic_error("the agent's loop ran out of work");
+  return *end_;
 }
 
 void Agent::join() {

@@ -73,7 +73,11 @@ AgentResult run_agent(const LaunchPlan& plan, GuardianLink& link) {
   try {
     store.emplace(plan);
   } catch (const distributed::SocketError& e) {
-    console.say(std::string("the workers' store: ") + e.what());
+    const std::string reason = e.what();
+    const bool is_taken = reason.find("in use") != reason.npos;
+    console.say("the workers' store: " + reason +
+                (is_taken ? "; choose another --master-port, or none for any that is free"
+                          : "; --master-addr is an address of this host"));
     return {.exit_code = exit_code::kRendezvousFailed};
   }
   rendezvous::ServerMailbox mailbox(store->server(), false);

@@ -51,7 +51,7 @@ const std::vector<SpawnRequest>& NodeRound::prepare() {
 
 void NodeRound::started(const std::vector<pid_t>& pids) {
   requests_.clear();
-  oom_.begin();
+  oom_.emplace();
   record_.started_at = unix_now();
   for (std::size_t i = 0; i < pids.size(); ++i) {
     auto& stdio = stdio_.at(i);
@@ -86,7 +86,7 @@ WorkerEnded NodeRound::ended(const WorkerExit& exit) {
   failure.runtime_seconds = std::chrono::duration<double>(exit.ended_at - exit.started_at).count();
   add_details(failure);
   std::vector<WorkerFailure> alone = {failure};
-  if (!exit.stopped_by_us) mark_oom(alone, oom_.kills());
+  if (!exit.stopped_by_us) mark_oom(alone, oom_->kills());
   return {false, alone.front()};
 }
 
@@ -103,7 +103,7 @@ std::vector<WorkerFailure> NodeRound::complete_failures() {
   for (auto& failure : failures_) {
     if (!failure.is_startup_failure) add_details(failure);
   }
-  mark_oom(failures_, oom_.kills());
+  mark_oom(failures_, oom_->kills());
   record_.failures = failures_;
   return failures_;
 }

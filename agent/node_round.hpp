@@ -8,6 +8,7 @@
 #include "agent/worker_group.hpp"
 #include "agent/worker_output.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,7 @@ class NodeRound {
   rendezvous::StartOrder order_;
   WorkerOutput& output_;
   std::string host_;
-  OomWatch oom_;
+  std::optional<OomWatch> oom_;  ///< Made after the spawn: it reads files, and the workers do not wait for it.
   std::vector<WorkerStdio> stdio_;
   std::vector<SpawnRequest> requests_;
   std::vector<rendezvous::WorkerFailure> failures_;
