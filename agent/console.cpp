@@ -149,6 +149,17 @@ bool Console::stderr_is_terminal() const {
   return impl_->err.is_terminal();
 }
 
+bool Console::wants_colour() const {
+  const auto no_colour = base::env_value("NO_COLOR");
+  return stderr_is_terminal() && (!no_colour || no_colour->empty());
+}
+
+std::function<void(std::string_view)> Console::line_taker() {
+  return [err = impl_->err](std::string_view line) mutable {
+    err.lines(std::string(line) + "\n", TerminalScreen::kNobody);
+  };
+}
+
 int Console::width() const {
   winsize size = {};
   if (::ioctl(impl_->err.target->fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,12 +46,16 @@ class Console {
   void status(std::string_view what, std::string_view clock = {});
   void clear_status();
 
+  /// Takes finished lines of the logging seam (base::log::Options::sink), from any thread, while this object lives.
+  std::function<void(std::string_view line)> line_taker();
+
   /// Waits until everything said so far is written. Gives up, and returns false, when not one byte has gone out for
   /// `patience`: a reader that is slow gets everything, one that has stopped reading holds nobody up.
   bool flush(std::chrono::milliseconds patience);
 
-  bool stderr_is_terminal() const;
-  int width() const;  ///< Columns of the terminal; 100 where there is none.
+  bool stderr_is_terminal() const;  ///< One whose lines can be rewritten: TERM is set, and not dumb.
+  bool wants_colour() const;        ///< Such a terminal, and NO_COLOR is not set.
+  int width() const;                ///< Columns of the terminal; 100 where there is none.
 
   /// Grows while bytes go out: tells a slow console from a stuck one.
   std::uint64_t bytes_done() const;

@@ -35,7 +35,25 @@ bool says_something(const std::string& run_id) {
 
 std::string job_name(const RunReport& report) {
   if (says_something(report.run_id)) return report.run_id;
-  return report.program.empty() ? "the job" : report.program;
+  const std::string name = report.program.substr(report.program.rfind('/') + 1);
+  return name.empty() ? "the job" : name;
+}
+
+/// The error a worker told: in its error file, else as Python's traceback or C++'s terminate put it on stderr. Empty
+/// when there is none.
+std::string told_error(const WorkerFailure& failure) {
+  if (!failure.message.empty()) return first_line(failure.message);
+  constexpr std::string_view kWhat = "  what():  ";
+  const auto& lines = failure.last_lines;
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (line->starts_with(kWhat)) return line->substr(kWhat.size());
+    if (line->find("Traceback (most recent call last):") == std::string::npos) continue;
+    // Behind the calls, which are indented, stands the exception.
+    const auto exception = std::find_if(line.base(), lines.end(),
+                                        [](const std::string& text) { return !text.empty() && text.front() != ' '; });
+    return exception == lines.end() ? std::string() : *exception;
+  }
+  return {};
 }
 
 std::string sentence(const WorkerFailure& failure, bool with_host) {
@@ -46,10 +64,11 @@ std::string sentence(const WorkerFailure& failure, bool with_host) {
     if (!failure.message.empty()) text += ": " + first_line(failure.message);
     return text;
   }
-  if (failure.signal == 0 && !failure.message.empty()) {
-    return text + " failed with " + cut_to_columns(first_line(failure.message), 200) + " (exit code " +
-           std::to_string(failure.exit_code) + ")";
+  const std::string error = cut_to_columns(told_error(failure), 200);
+  if (failure.signal == 0 && !error.empty()) {
+    return text + " failed with " + error + " (exit code " + std::to_string(failure.exit_code) + ")";
   }
+  if (failure.signal == SIGABRT && !error.empty()) return text + " died of SIGABRT: " + error;
   return text + " " + rendezvous::describe_end(failure);
 }
 
@@ -108,9 +127,6 @@ std::string hint(const WorkerFailure& cause) {
   if (cause.signal == 0 && cause.exit_code > 128 && cause.exit_code <= 128 + SIGRTMAX && !cause.is_startup_failure) {
     return "exit code " + std::to_string(cause.exit_code) + " is what a shell gives for a program that died of " +
            rendezvous::signal_name(cause.exit_code - 128);
-  }
-  if (cause.last_lines.empty() && cause.message.empty() && cause.log_file.empty() && !cause.is_startup_failure) {
-    return "--log-dir DIR --tee 3 keeps and shows what every rank writes";
   }
   return {};
 }

@@ -88,7 +88,9 @@ std::vector<Row> folded_rows(const std::vector<WorkerFailure>& failures, int roo
 std::string duration_text(double seconds) {
   char text[64];
   if (!(seconds >= 0)) seconds = 0;
-  if (seconds < 10) {
+  if (seconds < 0.9995) {
+    std::snprintf(text, sizeof text, "%.0f ms", seconds * 1000);
+  } else if (seconds < 10) {
     std::snprintf(text, sizeof text, "%.2f s", seconds);
   } else if (seconds < 60) {
     std::snprintf(text, sizeof text, "%.1f s", seconds);

@@ -17,7 +17,7 @@ struct TableStyle {
 /// Rows indented by two, each ending with a newline.
 std::string render_failure_table(const rendezvous::FinishOrder& finish, const TableStyle& style);
 
-/// "12.3 s", "4 min 10 s", "3 h 20 min", "2 d 5 h".
+/// "120 ms", "12.3 s", "4 min 10 s", "3 h 20 min", "2 d 5 h".
 std::string duration_text(double seconds);
 
 /// Ranks in the shortest form: "0-3,5,7-9"; cut with "..." behind `most` ranges.

@@ -42,7 +42,7 @@ int exit_code_of(const EndAgent& end, const LaunchPlan& plan) {
 void tell_the_end(const LaunchPlan& plan, const RunReport& report, Console& console) {
   const auto& finish = report.finish;
   if (finish && finish->exit_code != 0 && report.stop_signal == 0) {
-    const auto text = render_failure_report(report, {.colour = console.stderr_is_terminal(), .width = console.width()});
+    const auto text = render_failure_report(report, {.colour = console.wants_colour(), .width = console.width()});
     if (text.empty()) {
       console.say(finish->why);
     } else {
@@ -63,11 +63,27 @@ void tell_the_end(const LaunchPlan& plan, const RunReport& report, Console& cons
   }
 }
 
+/// Log lines go through the console while it is there, so that they never land inside a worker's line.
+class LogOnConsole {
+ public:
+  explicit LogOnConsole(Console& console) {
+    base::log::Options options;
+    options.program = "tprun";
+    options.sink = [take = console.line_taker()](base::log::Level, std::string_view line) { take(line); };
+    base::log::configure(std::move(options));
+  }
+  ~LogOnConsole() {
+    base::log::Options options;
+    options.program = "tprun";
+    base::log::configure(std::move(options));
+  }
+  LogOnConsole(const LogOnConsole&) = delete;
+  LogOnConsole& operator=(const LogOnConsole&) = delete;
+};
+
 AgentResult run_agent(const LaunchPlan& plan, GuardianLink& link) {
-  base::log::Options log_options;
-  log_options.program = "tprun";
-  base::log::configure(std::move(log_options));
   Console console;
+  const LogOnConsole log_on_console(console);
   asio::io_context loop(1);
   std::optional<WorkersStore> store;
   try {

@@ -6,6 +6,7 @@
 #include "agent/launch.hpp"
 #include "agent/launch_request.hpp"
 #include "agent/run_report.hpp"
+#include "agent/standard_streams.hpp"
 #include "agent/this_machine.hpp"
 #include "agent/unstartable.hpp"
 #include "agent/usage_error.hpp"
@@ -107,6 +108,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  agent::hold_standard_streams();
   try {
     return run(argc, argv);
   } catch (const agent::UsageError& error) {
