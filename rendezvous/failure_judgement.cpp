@@ -37,6 +37,10 @@ bool is_crash(int signal) {
 
 /// A line that names an error: "ValueError: x", "torch.distributed.DistBackendError: x", "  what():  x".
 bool names_an_error(std::string_view line) {
+  if (line.substr(0, 5) == "[rank") {  // torch puts "[rank2]: " before each line of an uncaught exception
+    const auto end = line.find("]: ");
+    if (end != line.npos) line.remove_prefix(end + 3);
+  }
   if (line.find("what():") != std::string_view::npos) return true;
   const auto end = line.find_first_of(": ");
   const auto name = line.substr(0, end);

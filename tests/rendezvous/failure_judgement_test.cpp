@@ -62,6 +62,14 @@ TEST_CASE("without an error file the last error on stderr is what a worker says"
   REQUIRE(kind_of(with_stderr(exited(1), victim)) == FailureKind::kPeerLost);
 }
 
+TEST_CASE("the rank that torch puts before each line of an exception does not hide the error") {
+  const auto culprit = with_stderr(died(SIGTERM), {"[W socket.cpp] connection closed",
+                                                   "[rank2]: Traceback (most recent", "[rank2]: ValueError: no data"});
+  REQUIRE(kind_of(stopped(culprit)) == FailureKind::kOwn);
+  const auto victim = with_stderr(exited(1), {"[rank0]: RuntimeError: [pair.cc:534] Connection closed by peer"});
+  REQUIRE(kind_of(victim) == FailureKind::kPeerLost);
+}
+
 TEST_CASE("an uncaught C++ error about a peer is a victim's though it ends in SIGABRT") {
   const auto aborted = with_stderr(died(SIGABRT), {"terminate called after throwing an instance of 'gloo::IoException'",
                                                    "  what():  Connection closed by peer [127.0.0.1]:1"});
