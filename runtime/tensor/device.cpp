@@ -38,7 +38,8 @@ Device parse_device(std::string_view text) {
   const auto digits = text.substr(colon + 1);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), device.index);
   if (error != std::errc{} || end != digits.data() + digits.size() || device.index < 0) {
-    throw distributed::InvalidArgument(std::string("device \"").append(text).append("\": give cpu, cuda:0, xpu:1, ..."));
+    throw distributed::InvalidArgument(
+        std::string("device \"").append(text).append("\": give cpu, cuda:0, xpu:1, ..."));
   }
   return device;
 }

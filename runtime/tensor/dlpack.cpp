@@ -76,8 +76,8 @@ Tensor Tensor::from_dlpack(DLManagedTensor* managed) {
   Shape strides;
   if (source.strides != nullptr) strides.assign(source.strides, source.strides + source.ndim);
   void* data = source.data == nullptr ? nullptr : static_cast<std::byte*>(source.data) + source.byte_offset;
-  Tensor result = from_pointer(data, dtype_from(source.dtype), std::move(shape), std::move(strides),
-                               device_from(source.device));
+  Tensor result =
+      from_pointer(data, dtype_from(source.dtype), std::move(shape), std::move(strides), device_from(source.device));
   result.keeper_ = std::shared_ptr<void>(managed, [](void* owned) {
     auto* tensor = static_cast<DLManagedTensor*>(owned);
     if (tensor->deleter != nullptr) tensor->deleter(tensor);

@@ -28,9 +28,13 @@ constexpr std::array<DTypeFacts, 10> kFacts = {{
 
 }  // namespace
 
-std::size_t element_size(DType dtype) noexcept { return kFacts[static_cast<std::size_t>(dtype)].size; }
+std::size_t element_size(DType dtype) noexcept {
+  return kFacts[static_cast<std::size_t>(dtype)].size;
+}
 
-std::string_view to_string(DType dtype) noexcept { return kFacts[static_cast<std::size_t>(dtype)].name; }
+std::string_view to_string(DType dtype) noexcept {
+  return kFacts[static_cast<std::size_t>(dtype)].name;
+}
 
 DType parse_dtype(std::string_view name) {
   for (std::size_t i = 0; i < kFacts.size(); ++i) {

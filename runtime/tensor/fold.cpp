@@ -221,10 +221,10 @@ void fold_as(const ReduceOp& op, std::span<const void* const> sources, void* out
 
 void check_can_fold(const ReduceOp& op, DType dtype) {
   const bool is_bitwise = op.kind() == ReduceOp::BAND || op.kind() == ReduceOp::BOR || op.kind() == ReduceOp::BXOR;
-  const bool fits = is_bitwise ? !is_floating_point(dtype)
+  const bool fits = is_bitwise                          ? !is_floating_point(dtype)
                     : op.kind() == ReduceOp::PREMUL_SUM ? is_floating_point(dtype)
-                    : op.kind() == ReduceOp::AVG ? dtype != DType::kBool
-                                                 : true;
+                    : op.kind() == ReduceOp::AVG        ? dtype != DType::kBool
+                                                        : true;
   if (fits) return;
   throw distributed::InvalidArgument("ReduceOp " + std::string(to_string(op)) + " has no meaning for " +
                                      std::string(to_string(dtype)) + " elements");

@@ -68,7 +68,9 @@ Tensor Tensor::from_pointer(void* data, DType dtype, Shape shape, Shape strides,
   return result;
 }
 
-std::int64_t Tensor::size(std::int64_t dimension) const { return shape_[wrap_dimension(dimension, dim())]; }
+std::int64_t Tensor::size(std::int64_t dimension) const {
+  return shape_[wrap_dimension(dimension, dim())];
+}
 
 bool Tensor::is_contiguous() const noexcept {
   if (numel_ == 0) return true;
@@ -95,9 +97,8 @@ void Tensor::check_is_contiguous_on_cpu() const {
 double Tensor::item() const {
   if (numel_ != 1) throw InvalidArgument("item() of a tensor with " + std::to_string(numel_) + " elements");
   if (!device_.is_cpu()) throw InvalidArgument("the element is on " + to_string(device_) + ", not on the CPU");
-  return dispatch(dtype_, [&]<typename T>(std::type_identity<T>) {
-    return element_cast<double>(*static_cast<const T*>(data_));
-  });
+  return dispatch(
+      dtype_, [&]<typename T>(std::type_identity<T>) { return element_cast<double>(*static_cast<const T*>(data_)); });
 }
 
 Tensor Tensor::slice(std::int64_t dimension, std::int64_t start, std::int64_t stop, std::int64_t step) const {
@@ -111,8 +112,7 @@ Tensor Tensor::slice(std::int64_t dimension, std::int64_t start, std::int64_t st
   view.strides_[d] *= step;
   view.numel_ = count_elements(view.shape_);
   if (view.numel_ > 0) {
-    view.data_ = static_cast<std::byte*>(data_) +
-                 start * strides_[d] * static_cast<std::int64_t>(element_size(dtype_));
+    view.data_ = static_cast<std::byte*>(data_) + start * strides_[d] * static_cast<std::int64_t>(element_size(dtype_));
   }
   return view;
 }
@@ -163,7 +163,9 @@ Tensor Tensor::clone() const {
   return copy;
 }
 
-Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+Tensor Tensor::contiguous() const {
+  return is_contiguous() ? *this : clone();
+}
 
 Tensor Tensor::to(DType dtype) const {
   if (dtype == dtype_) return *this;

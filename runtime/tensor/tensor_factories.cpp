@@ -21,7 +21,9 @@ std::uint64_t mix(std::uint64_t counter) noexcept {
 }
 
 /// Uniform in (0, 1].
-double unit(std::uint64_t bits) noexcept { return (static_cast<double>(bits >> 11) + 1.0) * 0x1p-53; }
+double unit(std::uint64_t bits) noexcept {
+  return (static_cast<double>(bits >> 11) + 1.0) * 0x1p-53;
+}
 
 }  // namespace
 
@@ -45,7 +47,9 @@ Tensor zeros(Shape shape, DType dtype) {
   return result;
 }
 
-Tensor ones(Shape shape, DType dtype) { return full(std::move(shape), 1.0, dtype); }
+Tensor ones(Shape shape, DType dtype) {
+  return full(std::move(shape), 1.0, dtype);
+}
 
 Tensor arange(std::int64_t count, DType dtype) {
   Tensor result = empty({count}, dtype);

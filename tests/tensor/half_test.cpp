@@ -34,10 +34,10 @@ TEST_CASE("every bfloat16 value survives the way to float and back") {
 }
 
 TEST_CASE("a float between two 16-bit values becomes the nearer one, and the even one in the middle") {
-  REQUIRE(Half(1.0F + 0x1p-11F).bits == 0x3c00);                  // Halfway: down to even.
-  REQUIRE(Half(1.0F + 3 * 0x1p-11F).bits == 0x3c02);              // Halfway: up to even.
-  REQUIRE(Half(1.0F + 0x1p-11F + 0x1p-20F).bits == 0x3c01);       // Just above the middle.
-  REQUIRE(Half(0x1p-25F).bits == 0);                              // Half of the smallest subnormal: to even zero.
+  REQUIRE(Half(1.0F + 0x1p-11F).bits == 0x3c00);             // Halfway: down to even.
+  REQUIRE(Half(1.0F + 3 * 0x1p-11F).bits == 0x3c02);         // Halfway: up to even.
+  REQUIRE(Half(1.0F + 0x1p-11F + 0x1p-20F).bits == 0x3c01);  // Just above the middle.
+  REQUIRE(Half(0x1p-25F).bits == 0);                         // Half of the smallest subnormal: to even zero.
   REQUIRE(Half(0x1.8p-25F).bits == 1);
   REQUIRE(BFloat16(1.0F + 0x1p-8F).bits == 0x3f80);
   REQUIRE(BFloat16(1.0F + 3 * 0x1p-8F).bits == 0x3f82);

@@ -11,7 +11,7 @@ namespace tensorplay {
 /// float to IEEE 754 binary16 bits, rounded to nearest even; NaN stays NaN, too large becomes infinity.
 constexpr std::uint16_t half_bits_from_float(float value) noexcept {
   constexpr std::uint32_t kInfinity = 255U << 23;
-  constexpr std::uint32_t kOverflow = (127U + 16U) << 23;      // 65536: from here on every value rounds to infinity.
+  constexpr std::uint32_t kOverflow = (127U + 16U) << 23;        // 65536: from here on every value rounds to infinity.
   constexpr std::uint32_t kSmallestNormal = (127U - 14U) << 23;  // 2^-14
   constexpr std::uint32_t kSubnormalShift = (127U - 15U + 23U - 10U + 1U) << 23;
   const auto bits = std::bit_cast<std::uint32_t>(value);

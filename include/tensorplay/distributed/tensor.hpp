@@ -101,9 +101,9 @@ class TP_API Tensor {
 
   // ---- New elements
 
-  Tensor clone() const;                       ///< Contiguous.
-  Tensor contiguous() const;                  ///< This tensor if it is contiguous, else a clone.
-  Tensor to(DType dtype) const;               ///< This tensor if it has that dtype, else converted.
+  Tensor clone() const;          ///< Contiguous.
+  Tensor contiguous() const;     ///< This tensor if it is contiguous, else a clone.
+  Tensor to(DType dtype) const;  ///< This tensor if it has that dtype, else converted.
 
   // ---- In place; each returns this tensor
 

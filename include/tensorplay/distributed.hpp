@@ -1,0 +1,18 @@
+/// The communication runtime, whole: include this, link TensorPlayDistributed::tensorplay_distributed.
+#pragma once
+
+#include "tensorplay/distributed/backend.hpp"
+#include "tensorplay/distributed/collectives.hpp"
+#include "tensorplay/distributed/elastic.hpp"
+#include "tensorplay/distributed/errors.hpp"
+#include "tensorplay/distributed/file_store.hpp"
+#include "tensorplay/distributed/hash_store.hpp"
+#include "tensorplay/distributed/init.hpp"
+#include "tensorplay/distributed/prefix_store.hpp"
+#include "tensorplay/distributed/process_group.hpp"
+#include "tensorplay/distributed/reduce_op.hpp"
+#include "tensorplay/distributed/store.hpp"
+#include "tensorplay/distributed/tcp_store.hpp"
+#include "tensorplay/distributed/tensor.hpp"
+#include "tensorplay/distributed/work.hpp"
+#include "tensorplay/distributed/world.hpp"
