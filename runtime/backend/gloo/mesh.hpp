@@ -1,0 +1,71 @@
+#pragma once
+
+#include "runtime/backend/gloo/vigil.hpp"
+#include "tensorplay/distributed/backend.hpp"
+#include "tensorplay/distributed/deadline.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace gloo::transport {
+class Context;
+class UnboundBuffer;
+}  // namespace gloo::transport
+
+namespace tensorplay::distributed {
+
+/// A connection to every other rank of a group, over Gloo's TCP transport.
+///
+/// Gloo moves the bytes (in a thread of its own for each mesh, beside the vigil's); what is moved when, and what is
+/// made of it, is decided in step.hpp and algorithms.hpp. Once a transfer has failed the mesh closes all connections,
+/// so that every peer learns of it in milliseconds instead of by its own timeout. Thread rules: every method may be
+/// called from any thread.
+class Mesh {
+ public:
+  /// Connects to all peers through the store. DistBackendError, or DistStoreError when ranks do not come, naming them.
+  Mesh(const BackendOptions& options, Deadline deadline);
+  ~Mesh();
+  Mesh(const Mesh&) = delete;
+  Mesh& operator=(const Mesh&) = delete;
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+
+  /// "rank 2 on node1"
+  std::string name_of(int peer) const;
+  std::string names_of(const std::vector<int>& peers) const;
+
+  /// Fails every transfer, now and later, with `why`, and closes the connections at once. The first reason stays.
+  void abort(const std::string& why);
+
+  /// Closes the connections in good order: what was sent still arrives.
+  void close();
+
+  /// Why no transfer can begin any more; empty while one can.
+  std::string reason_unusable() const;
+
+ private:
+  friend class Step;
+
+  std::shared_ptr<gloo::transport::Context> context() const;
+
+  /// Wakes those who are blocked on a peer whose connection is broken.
+  void wake_waits_for(const std::vector<int>& lost);
+  void wake_all_waits();  // With the lock held.
+
+  int rank_;
+  int size_;
+  std::vector<std::string> hosts_;  // Of each rank, for messages.
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<gloo::transport::Context> context_;
+  std::map<gloo::transport::UnboundBuffer*, int> waits_;  // Transfers that a thread is blocked on, and their peers.
+  std::string unusable_;
+
+  std::unique_ptr<Vigil> vigil_;  // Null in a group of one. Last: its thread uses everything above.
+};
+
+}  // namespace tensorplay::distributed
