@@ -1,0 +1,146 @@
+#include "apps/train/trainer.hpp"
+
+#include "apps/train/adamw.hpp"
+#include "apps/train/char_model.hpp"
+#include "apps/train/checkpoint.hpp"
+#include "apps/train/corpus.hpp"
+#include "tensorplay/distributed.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+
+namespace train {
+namespace {
+
+namespace dist = tensorplay::distributed;
+using tensorplay::Tensor;
+
+/// The world for the time of the training. An exception that unwinds through here reaches the agent before the
+/// connections close; see dist::elastic::record.
+class ProcessGroup {
+ public:
+  ProcessGroup() {
+    if (std::getenv("RANK") != nullptr) {
+      dist::init_process_group({.backend = "gloo"});
+    } else {
+      // Started by hand: a world of one.
+      dist::init_process_group(
+          {.backend = "gloo", .world_size = 1, .rank = 0, .store = std::make_shared<dist::HashStore>()});
+    }
+  }
+  ~ProcessGroup() { dist::destroy_process_group(); }
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+};
+
+/// Where rank 0 keeps checkpoints, if anywhere.
+std::optional<CheckpointFolder> open_checkpoints(const Options& options, const Corpus& corpus) {
+  const CheckpointFolder::Config config = {
+      {"text", std::to_string(corpus.fingerprint())},     {"seed", std::to_string(options.seed)},
+      {"batch-size", std::to_string(options.batch_size)}, {"lr", std::to_string(options.learning_rate)},
+      {"context", std::to_string(options.context)},       {"embedding", std::to_string(options.embedding)},
+      {"hidden", std::to_string(options.hidden)},         {"layers", std::to_string(options.layers)}};
+  if (!options.checkpoint_dir.empty()) return CheckpointFolder(options.checkpoint_dir, config, false);
+  if (dist::elastic::max_restarts() > 0) return CheckpointFolder(temporary_checkpoint_path(), config, true);
+  return std::nullopt;
+}
+
+/// What training goes on from, part by part: parameters, optimiser state, last loss.
+using State = std::array<std::span<float>, 3>;
+
+/// All ranks go on from what rank 0 has: its checkpoint, or its first parameters. Returns the steps already done.
+int synchronise(const std::optional<CheckpointFolder>& folder, const State& state) {
+  Tensor step = tensorplay::zeros({1}, tensorplay::DType::kInt64);
+  if (folder) {
+    if (const auto checkpoint = folder->load()) {
+      auto value = checkpoint->values.begin();
+      for (const auto& part : state) {
+        std::copy_n(value, part.size(), part.begin());
+        value += static_cast<std::ptrdiff_t>(part.size());
+      }
+      step.fill_(checkpoint->step);
+      std::printf("continue from step %d\n", checkpoint->step);
+      std::fflush(stdout);
+    }
+  }
+  dist::broadcast(step);
+  for (const auto& part : state) dist::broadcast(Tensor::from_span(part));
+  return static_cast<int>(step.item());
+}
+
+/// Prints a line now and then, with the speed since the last one.
+class Progress {
+ public:
+  Progress(int every, int tokens_per_step) : every_(every), tokens_per_step_(tokens_per_step) {}
+
+  void step(int step, float loss, bool is_last) {
+    ++steps_since_;
+    if (step % every_ != 0 && !is_last) return;
+    const std::chrono::duration<double> elapsed = Clock::now() - since_;
+    std::printf("step %d loss %.4f tokens/s %.0f\n", step, static_cast<double>(loss),
+                steps_since_ * tokens_per_step_ / elapsed.count());
+    std::fflush(stdout);
+    steps_since_ = 0;
+    since_ = Clock::now();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  int every_;
+  int tokens_per_step_;
+  int steps_since_ = 0;
+  Clock::time_point since_ = Clock::now();
+};
+
+}  // namespace
+
+int run(const Options& options) {
+  const Corpus corpus =
+      options.data.empty() ? Corpus::built_in(options.context) : Corpus::from_file(options.data, options.context);
+  const ProcessGroup process_group;
+  const int rank = dist::get_rank();
+  const int world_size = dist::get_world_size();
+
+  CharModel model({corpus.vocabulary_size(), options.context, options.embedding, options.hidden, options.layers},
+                  options.seed);
+  const auto parameters = model.parameters();
+  AdamW optimizer(parameters.size(), options.learning_rate);
+
+  // The gradients and, behind them, the loss: one all_reduce averages both.
+  std::vector<float> sums(parameters.size() + 1);
+  const auto gradients = std::span(sums).first(parameters.size());
+  float& loss = sums.back();
+
+  std::optional<CheckpointFolder> checkpoints;
+  if (rank == 0) checkpoints = open_checkpoints(options, corpus);
+  const State state = {parameters, optimizer.state(), std::span(&loss, 1)};
+  const int first_step = synchronise(checkpoints, state);
+
+  Progress progress(options.print_every, world_size * options.batch_size);
+  for (int step = first_step + 1; step <= options.steps; ++step) {
+    loss = model.loss(corpus.batch(options.seed, step, rank * options.batch_size, options.batch_size), gradients);
+    dist::all_reduce(Tensor::from_span(std::span(sums)), {.op = dist::ReduceOp::AVG});
+    optimizer.update(parameters, gradients, step);
+
+    if (rank != 0) continue;
+    progress.step(step, loss, step == options.steps);
+    if (checkpoints && (step % options.checkpoint_every == 0 || step == options.steps)) {
+      checkpoints->save(step, state);
+    }
+  }
+  if (rank == 0) {
+    std::printf("final step=%d loss=%.6f\n", std::max(options.steps, first_step), static_cast<double>(loss));
+    std::fflush(stdout);
+  }
+  dist::barrier();
+  if (checkpoints) checkpoints->remove();
+  return 0;
+}
+
+}  // namespace train
