@@ -1,5 +1,6 @@
 #include "agent/agent.hpp"
 
+#include "agent/uninterruptible_watch.hpp"
 #include "rendezvous/failure_judgement.hpp"
 #include "runtime/base/host.hpp"
 #include "tensorplay/distributed/errors.hpp"
@@ -40,7 +41,8 @@ Agent::Agent(asio::io_context& loop, const LaunchPlan& plan, GuardianLink& link,
       id_(make_agent_id(host_)),
       core_(id_),
       output_(loop, plan, console),
-      group_(loop, {.leave_daemons = plan.leave_daemons},
+      group_(loop,
+             {.leave_daemons = plan.leave_daemons, .uninterruptible_limit = uninterruptible_limit_from_environment()},
              {.on_exit = [this](const WorkerExit& exit) { on_exit(exit); },
               .on_gone = [this] { on_gone(); },
               .on_unkillable = [this](const std::vector<Unkillable>& left) { say_unkillable(left); }}) {
@@ -181,7 +183,7 @@ void Agent::close_round() {
 
 void Agent::say_unkillable(const std::vector<Unkillable>& left) {
   left_unkillable_ = true;
-  for (const auto& process : left) console_.say(describe(process) + ": SIGKILL has not ended it; going on without");
+  for (const auto& process : left) console_.say(describe(process));
 }
 
 }  // namespace tensorplay::agent

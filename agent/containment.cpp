@@ -32,11 +32,17 @@ bool wait_for_child_news(Clock::time_point until) {
 std::string describe(const Unkillable& process) {
   std::string text = "pid " + std::to_string(process.pid) + " (" + process.name + ")";
   if (process.state == 'D') text += ", in uninterruptible sleep";
-  return text;
+  return text + ": " + process.why;
 }
 
 void become_subreaper() {
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+void signal_and_wake(pid_t child, int signal) {
+  kill(child, signal);
+  const auto stat = read_process_stat(child);
+  if (stat && stat->state == 'T') kill(child, SIGCONT);
 }
 
 bool reap_ended_children() {
@@ -58,12 +64,16 @@ std::vector<Unkillable> remaining_children() {
   std::vector<Unkillable> remaining;
   for (const pid_t child : children_of(getpid())) {
     const auto stat = read_process_stat(child);
-    if (stat && stat->state != 'Z') remaining.push_back({child, stat->name, stat->state});
+    if (stat && stat->state != 'Z') remaining.push_back({.pid = child, .name = stat->name, .state = stat->state});
   }
   return remaining;
 }
 
 std::vector<Unkillable> end_all_children(std::chrono::milliseconds patience, std::chrono::milliseconds limit) {
+  sigset_t child_news;
+  sigemptyset(&child_news);
+  sigaddset(&child_news, SIGCHLD);
+  pthread_sigmask(SIG_BLOCK, &child_news, nullptr);  // unblocked and not handled it would be thrown away unseen
   const auto patience_ends = Clock::now() + patience;
   while (reap_ended_children()) {
     if (!wait_for_child_news(patience_ends)) break;

@@ -13,18 +13,22 @@
 
 namespace tensorplay::agent {
 
-/// A process that SIGKILL has not ended: in uninterruptible sleep, or another user's.
+/// A process that we had to give up on: in uninterruptible sleep, or another user's.
 struct Unkillable {
   pid_t pid = -1;
   std::string name;
   char state = '?';
+  std::string why = "SIGKILL has not ended it; going on without";
 };
 
-/// "pid 4711 (train), in uninterruptible sleep"
+/// "pid 4711 (train), in uninterruptible sleep: SIGKILL has not ended it; going on without"
 std::string describe(const Unkillable& process);
 
 /// Makes this process a child subreaper.
 void become_subreaper();
+
+/// Sends `signal` to a child of ours, and wakes it if it is stopped: only then can it act on the signal.
+void signal_and_wake(pid_t child, int signal);
 
 /// Reaps every child that has ended. True when a child is left.
 bool reap_ended_children();
@@ -36,7 +40,7 @@ void kill_children();
 std::vector<Unkillable> remaining_children();
 
 /// Waits up to `patience` for all children to end by themselves, then kills and reaps until none is left or `limit` has
-/// passed after that. Blocks. Returns what could not be ended. SIGCHLD must be blocked.
+/// passed after that. Blocks. Returns what could not be ended. Blocks SIGCHLD in this thread for good.
 std::vector<Unkillable> end_all_children(std::chrono::milliseconds patience, std::chrono::milliseconds limit);
 
 }  // namespace tensorplay::agent

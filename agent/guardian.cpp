@@ -6,6 +6,7 @@
 #include "agent/guardian_relay.hpp"
 #include "agent/guardian_wire.hpp"
 #include "agent/process_end.hpp"
+#include "agent/process_title.hpp"
 #include "agent/signal_intake.hpp"
 #include "agent/worker_cgroup.hpp"
 #include "tensorplay/distributed/exit_codes.hpp"
@@ -167,7 +168,7 @@ class Guardian {
     }
     CgroupTree::remove_remains_of(agent_);
     for (const Unkillable& process : left) {
-      std::fprintf(stderr, "tprun: %s: SIGKILL has not ended it; leaving it behind\n", describe(process).c_str());
+      std::fprintf(stderr, "tprun: %s\n", describe(process).c_str());
     }
     return exit_code::kInternalError;
   }
@@ -187,7 +188,7 @@ class Guardian {
   setsid();
   // Should the guardian die while we are stopped, this wakes us to clean up.
   prctl(PR_SET_PDEATHSIG, SIGCONT, 0, 0, 0);
-  prctl(PR_SET_NAME, kAgentName, 0, 0, 0);
+  set_process_title(kAgentName, std::string(kAgentName) + " of pid " + std::to_string(guardian));
   become_subreaper();
   raise_open_file_limit();
   AgentResult result{exit_code::kInternalError, 0, false};

@@ -1,23 +1,24 @@
 #include "agent/worker_group.hpp"
 
+#include "agent/child_news.hpp"
+#include "agent/orphans.hpp"
+#include "agent/process_freezer.hpp"
 #include "agent/process_tree.hpp"
+#include "agent/uninterruptible_watch.hpp"
 #include "agent/worker_cgroup.hpp"
+#include "runtime/base/environment.hpp"
 
-#include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <optional>
 #include <signal.h>
 #include <string>
-#include <system_error>
 #include <unordered_map>
 #include <unordered_set>
 
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 
 namespace tensorplay::agent {
@@ -27,27 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 
-/// Names the worker in the environment of all that descends from it: how an orphan in a session of its own is told from
-/// another worker's. One that emptied its environment as well stays until the round ends.
-constexpr const char* kWorkerMark = "TPRUN_WORKER";
 constexpr std::chrono::milliseconds kDestructorLimit{2'000};
-
-int open_child_news() {
-  sigset_t child_news;
-  sigemptyset(&child_news);
-  sigaddset(&child_news, SIGCHLD);
-  pthread_sigmask(SIG_BLOCK, &child_news, nullptr);
-  const int fd = signalfd(-1, &child_news, SFD_NONBLOCK | SFD_CLOEXEC);
-  if (fd < 0) throw std::system_error(errno, std::generic_category(), "signalfd");
-  return fd;
-}
-
-/// A stopped process handles a signal only once it goes on.
-void signal_and_wake(pid_t pid, int signal) {
-  kill(pid, signal);
-  const auto stat = read_process_stat(pid);
-  if (stat && stat->state == 'T') kill(pid, SIGCONT);
-}
 
 enum class Phase {
   kIdle,  ///< No round.
@@ -68,11 +49,13 @@ struct Worker {
   std::unique_ptr<WorkerCgroup> cgroup;
 };
 
-/// A child of ours that is not a worker: its parent has ended, and it fell to us.
-struct Orphan {
-  pid_t pid = -1;
-  int owner = -1;  ///< Local rank of the worker it descends from; -1 when that is not known.
-};
+std::vector<pid_t> live_pids(const std::vector<Worker>& workers) {
+  std::vector<pid_t> pids;
+  for (const Worker& worker : workers) {
+    if (worker.live) pids.push_back(worker.pid);
+  }
+  return pids;
+}
 
 }  // namespace
 
@@ -81,33 +64,22 @@ struct WorkerGroup::Impl {
       : loop_(loop),
         options_(options),
         callbacks_(std::move(callbacks)),
-        child_news_(loop, open_child_news()),
-        timer_(loop) {
-    wait_for_child_news();
-  }
+        child_news_(loop, [this] { on_child_news(); }),
+        timer_(loop) {}
 
   ~Impl() {
     *alive_ = false;
-    if (phase_ != Phase::kIdle) {
-      for (const Worker& worker : workers_) {
-        if (worker.cgroup) worker.cgroup->kill();
-      }
-      end_all_children(std::chrono::milliseconds{0}, kDestructorLimit);
-    }
+    if (phase_ == Phase::kIdle) return;
+    kill_everything();
+    end_all_children(std::chrono::milliseconds{0}, kDestructorLimit);
   }
 
   // ---- Events ---------------------------------------------------------------------------------------------------
 
-  void wait_for_child_news() {
-    child_news_.async_wait(asio::posix::stream_descriptor::wait_read, [this, alive = alive_](std::error_code error) {
-      if (error || !*alive) return;
-      signalfd_siginfo news[8];
-      while (read(child_news_.native_handle(), news, sizeof news) > 0) {
-      }
-      wait_for_child_news();
-      reap();
-      if (*alive) advance();
-    });
+  void on_child_news() {
+    const auto alive = alive_;
+    reap();
+    if (*alive) advance();
   }
 
   void advance_soon() {
@@ -217,7 +189,7 @@ struct WorkerGroup::Impl {
     if (!any_due && !passes_on) return;
 
     std::vector<bool> has_orphans(workers_.size(), false);
-    for (const Orphan& orphan : find_orphans()) {
+    for (const Orphan& orphan : orphans()) {
       const bool known = orphan.owner >= 0;
       const auto owner = static_cast<std::size_t>(std::max(orphan.owner, 0));
       if (known && due[owner]) {
@@ -234,27 +206,11 @@ struct WorkerGroup::Impl {
     }
   }
 
-  std::vector<Orphan> find_orphans() const {
-    std::vector<Orphan> orphans;
-    for (const pid_t child : children_of(getpid())) {
-      if (by_pid_.count(child) != 0) continue;
-      const auto stat = read_process_stat(child);
-      if (!stat || stat->state == 'Z') continue;
-      orphans.push_back({child, owner_of(*stat)});
-    }
-    return orphans;
-  }
-
-  int owner_of(const ProcessStat& stat) const {
-    for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
-      const Worker& worker = workers_[rank];
-      if (stat.session == worker.pid || (worker.cgroup && worker.cgroup->contains(stat.pid)))
-        return static_cast<int>(rank);
-    }
-    const auto mark = initial_environment_of(stat.pid, kWorkerMark);
-    if (!mark || mark->compare(0, mark_prefix_.size(), mark_prefix_) != 0) return -1;
-    const int rank = std::atoi(mark->c_str() + mark_prefix_.size());
-    return rank >= 0 && static_cast<std::size_t>(rank) < workers_.size() ? rank : -1;
+  std::vector<Orphan> orphans() const {
+    std::vector<WorkerTrace> traces;
+    traces.reserve(workers_.size());
+    for (const Worker& worker : workers_) traces.push_back({worker.pid, worker.live, worker.cgroup.get()});
+    return find_orphans(traces, mark_prefix_);
   }
 
   /// The end of grace: SIGKILL to the workers, and to what stands in for one that has ended. Their helpers, which see
@@ -262,7 +218,7 @@ struct WorkerGroup::Impl {
   void kill_tops(TimePoint now) {
     phase_ = Phase::kEnding;
     final_at_ = now + options_.helper_grace;
-    for (const Orphan& orphan : find_orphans()) {
+    for (const Orphan& orphan : orphans()) {
       const bool spared = orphan.owner >= 0 && !workers_[static_cast<std::size_t>(orphan.owner)].live &&
                           workers_[static_cast<std::size_t>(orphan.owner)].sweep_at > now;
       if (!spared) kill(orphan.pid, SIGKILL);
@@ -284,25 +240,31 @@ struct WorkerGroup::Impl {
   }
 
   void give_up() {
-    const std::vector<Unkillable> left = remaining_children();
     const auto alive = alive_;
-    if (callbacks_.on_unkillable) {
-      callbacks_.on_unkillable(left);
-    } else {
-      for (const Unkillable& process : left) {
-        std::fprintf(stderr, "tprun: %s: SIGKILL has not ended it; going on without\n", describe(process).c_str());
-      }
-    }
+    report_unkillable(remaining_children());
     if (*alive) finish();
+  }
+
+  /// A worker hangs in uninterruptible sleep: the round ends, and the caller knows why.
+  void give_up_on(pid_t pid) {
+    const auto stat = read_process_stat(pid);
+    const auto alive = alive_;
+    report_unkillable({{pid, stat ? stat->name : "", 'D', "it has hung for too long; ending the job"}});
+    if (*alive) kill_now();
+  }
+
+  void report_unkillable(const std::vector<Unkillable>& left) const {
+    if (callbacks_.on_unkillable) callbacks_.on_unkillable(left);
   }
 
   void finish() {
     phase_ = Phase::kIdle;
     timer_.cancel();
+    uninterruptible_watch_.reset();
     workers_.clear();
     by_pid_.clear();
     signalled_orphans_.clear();
-    frozen_.clear();
+    freezer_.thaw();
     live_ = 0;
     if (callbacks_.on_gone) callbacks_.on_gone();
   }
@@ -313,6 +275,11 @@ struct WorkerGroup::Impl {
     if (!looked_for_cgroup_) cgroups_ = CgroupTree::make();
     looked_for_cgroup_ = true;
     ++round_;
+    if (options_.uninterruptible_limit.count() > 0) {
+      uninterruptible_watch_.emplace(
+          loop_, options_.uninterruptible_limit, [this] { return live_pids(workers_); },
+          [this](pid_t pid) { give_up_on(pid); });
+    }
     mark_prefix_ = std::to_string(getpid()) + "." + std::to_string(round_) + ".";
     phase_ = Phase::kRunning;
     all_well_ = true;
@@ -333,7 +300,7 @@ struct WorkerGroup::Impl {
     Worker& worker = workers_[rank];
     if (cgroups_) worker.cgroup = cgroups_->make_worker_cgroup(round_, static_cast<int>(rank));
     if (worker.cgroup) request.cgroup_fd = worker.cgroup->fd();
-    request.environment.push_back(std::string(kWorkerMark) + "=" + mark_prefix_ + std::to_string(rank));
+    request.environment.push_back(std::string(base::env::kWorkerMark) + "=" + mark_prefix_ + std::to_string(rank));
     worker.started_at = Clock::now();
     worker.pid = spawn_worker(request);
     worker.live = true;
@@ -348,9 +315,9 @@ struct WorkerGroup::Impl {
     phase_ = Phase::kStopping;
     stop_signal_ = signal;
     passes_on_ = !already_signalled;
-    for (Worker& worker : workers_) worker.stopped_by_us = worker.stopped_by_us || worker.live;
+    for (Worker& worker : workers_) worker.stopped_by_us |= worker.live;
     if (!already_signalled) signal_live(signal);
-    thaw();
+    freezer_.thaw();
     advance_soon();
   }
 
@@ -363,41 +330,22 @@ struct WorkerGroup::Impl {
 
   void signal_live(int signal) {
     for (const Worker& worker : workers_) {
-      if (worker.live)
-        signal == SIGKILL ? static_cast<void>(kill(worker.pid, signal)) : signal_and_wake(worker.pid, signal);
+      if (worker.live) signal_and_wake(worker.pid, signal);
     }
   }
 
   void notify(int signal) {
-    if (signal == SIGTSTP) return freeze();
-    if (signal == SIGCONT) return thaw();
+    if (signal == SIGTSTP) return phase_ == Phase::kRunning ? freezer_.freeze_descendants() : void();
+    if (signal == SIGCONT) return freezer_.thaw();
     for (const Worker& worker : workers_) {
       if (worker.live) kill(worker.pid, signal);
     }
   }
 
-  /// Parents first, so that a parent does not see its child stop and start another.
-  void freeze() {
-    if (phase_ != Phase::kRunning || !frozen_.empty()) return;
-    for (const pid_t pid : descendants_of(getpid())) {
-      const auto stat = read_process_stat(pid);
-      if (!stat || stat->state == 'T' || stat->state == 'Z') continue;
-      if (kill(pid, SIGSTOP) == 0) frozen_.push_back(*stat);
-    }
-  }
-
-  void thaw() {
-    for (const ProcessStat& process : frozen_) {
-      const auto stat = read_process_stat(process.pid);
-      if (stat && stat->start_ticks == process.start_ticks) kill(process.pid, SIGCONT);
-    }
-    frozen_.clear();
-  }
-
   asio::io_context& loop_;
   const WorkerGroupOptions options_;
   const Callbacks callbacks_;
-  asio::posix::stream_descriptor child_news_;
+  ChildNews child_news_;
   asio::steady_timer timer_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
@@ -416,7 +364,8 @@ struct WorkerGroup::Impl {
   TimePoint final_at_;
   TimePoint give_up_at_;
   std::unordered_set<pid_t> signalled_orphans_;
-  std::vector<ProcessStat> frozen_;
+  ProcessFreezer freezer_;
+  std::optional<UninterruptibleWatch> uninterruptible_watch_;
 };
 
 WorkerGroup::WorkerGroup(asio::io_context& loop, WorkerGroupOptions options, Callbacks callbacks)

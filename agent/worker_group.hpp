@@ -37,6 +37,8 @@ struct WorkerGroupOptions {
   bool leave_daemons = false;  ///< What workers left behind may stay when all of them ended well, unstopped.
   std::chrono::milliseconds helper_grace{500};   ///< What a dead worker's helpers get to clean up after it.
   std::chrono::milliseconds kill_limit{30'000};  ///< How long SIGKILL may take before we go on without (D state).
+  /// A worker that hangs in uninterruptible sleep for so long ends the round. Zero: not looked for.
+  std::chrono::milliseconds uninterruptible_limit{0};
 };
 
 /// Thread rules: everything on the loop's thread, callbacks too. The group must outlive its callbacks.
@@ -45,8 +47,8 @@ class WorkerGroup {
   struct Callbacks {
     std::function<void(const WorkerExit&)> on_exit;  ///< One worker has ended (its helpers may still live).
     std::function<void()> on_gone;                   ///< No process of this round is left. Once a round.
-    ///< SIGKILL did not end these within `kill_limit`; on_gone follows. Start nothing after it. May be empty: then a
-    ///< line on stderr says it.
+    ///< SIGKILL did not end these within `kill_limit`, or one hung for `uninterruptible_limit`; on_gone follows. Start
+    ///< nothing after it. May be empty: then a line on stderr says it.
     std::function<void(const std::vector<Unkillable>&)> on_unkillable;
   };
 

@@ -1,5 +1,6 @@
 #include "agent/process_tree.hpp"
 
+#include "agent/containment.hpp"
 #include "tests/agent/spawned.hpp"
 #include "tests/support/catch.hpp"
 
@@ -44,7 +45,6 @@ TEST_CASE("children, descendants and the environment of a process are found") {
   REQUIRE_FALSE(initial_environment_of(worker, "MAR"));
   REQUIRE(has_children());
   kill(grandchild, SIGKILL);
-  kill(worker, SIGKILL);
-  waitpid(worker, nullptr, 0);
+  end_all_children(std::chrono::milliseconds{0}, std::chrono::seconds{10});
   REQUIRE_FALSE(has_children());
 }

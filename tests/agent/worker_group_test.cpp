@@ -9,6 +9,8 @@
 #include <fstream>
 #include <signal.h>
 
+#include <sys/stat.h>
+
 using namespace std::chrono_literals;
 using namespace tensorplay::agent;
 using namespace tensorplay::agent::testing;
@@ -287,4 +289,66 @@ TEST_CASE("suspending freezes workers with their descendants, and resuming thaws
   REQUIRE(wait_for_state(child, 'S'));
   fixture.group->kill_now();
   fixture.run_until_gone();
+}
+
+namespace {
+
+/// A cgroup v1 freezer holds processes in uninterruptible sleep, where not even SIGKILL reaches them.
+class Freezer {
+ public:
+  Freezer() : path_("/sys/fs/cgroup/freezer/tp-test-" + std::to_string(getpid())) {
+    is_there_ = mkdir(path_.c_str(), 0755) == 0;
+  }
+  ~Freezer() {
+    if (is_there_) rmdir(path_.c_str());
+  }
+  explicit operator bool() const { return is_there_; }
+
+  void freeze(pid_t pid) const {
+    std::ofstream(path_ + "/cgroup.procs") << pid;
+    std::ofstream(path_ + "/freezer.state") << "FROZEN";
+    for (std::string state; state != "FROZEN"; std::ifstream(path_ + "/freezer.state") >> state) sched_yield();
+  }
+  void thaw() const { std::ofstream(path_ + "/freezer.state") << "THAWED"; }
+
+ private:
+  std::string path_;
+  bool is_there_;
+};
+
+}  // namespace
+
+TEST_CASE("a worker that cannot be killed does not hold the launcher, and is named") {
+  const Freezer freezer;
+  if (!freezer) {
+    WARN("skipped: needs root and a cgroup v1 freezer to hold a process in uninterruptible sleep");
+    return;
+  }
+  Fixture fixture({false, 50ms, 200ms});
+  fixture.start({"exec sleep 1000"});
+  const pid_t worker = fixture.group->pids()[0];
+  freezer.freeze(worker);
+  fixture.group->stop(SIGTERM, 50ms);
+  REQUIRE(fixture.run_until_gone() < 15s);
+  REQUIRE(fixture.unkillable.size() == 1);
+  REQUIRE(fixture.unkillable[0].pid == worker);
+  freezer.thaw();
+  REQUIRE(end_all_children(0ms, 10s).empty());
+}
+
+TEST_CASE("a worker stuck in uninterruptible sleep for longer than allowed ends the round, and is named") {
+  const Freezer freezer;
+  if (!freezer) {
+    WARN("skipped: needs root and a cgroup v1 freezer to hold a process in uninterruptible sleep");
+    return;
+  }
+  Fixture fixture({false, 50ms, 200ms, 100ms});
+  fixture.start({"exec sleep 1000", "exec sleep 1000"});
+  const pid_t worker = fixture.group->pids()[1];
+  freezer.freeze(worker);
+  REQUIRE(fixture.run_until_gone() < 15s);
+  REQUIRE_FALSE(fixture.unkillable.empty());
+  REQUIRE(fixture.unkillable[0].pid == worker);
+  freezer.thaw();
+  REQUIRE(end_all_children(0ms, 10s).empty());
 }
