@@ -7,8 +7,25 @@ install(TARGETS tensorplay_distributed EXPORT TensorPlayDistributedTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS tprun tpstore train RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES $<TARGET_FILE_DIR:tprun>/tplaunch DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES docs/man/tprun.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES configs/tprun.toml DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES docs/man/tprun.1 docs/man/tpstore.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tprun)
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tprun)
+
+# Completion, printed by the program itself, where each shell looks for it.
+set(completions ${PROJECT_BINARY_DIR}/completions)
+add_custom_command(
+  OUTPUT ${completions}/tprun ${completions}/_tprun ${completions}/tprun.fish
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${completions}
+  COMMAND tprun --print-completion bash > ${completions}/tprun
+  COMMAND tprun --print-completion zsh > ${completions}/_tprun
+  COMMAND tprun --print-completion fish > ${completions}/tprun.fish
+  DEPENDS tprun
+  VERBATIM)
+add_custom_target(completions ALL DEPENDS ${completions}/tprun)
+install(FILES ${completions}/tprun DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${completions}/_tprun DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+install(FILES ${completions}/tprun.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
 install(EXPORT TensorPlayDistributedTargets NAMESPACE TensorPlayDistributed::
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/TensorPlayDistributed)
 configure_package_config_file(cmake/TensorPlayDistributedConfig.cmake.in TensorPlayDistributedConfig.cmake

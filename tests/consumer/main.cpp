@@ -1,6 +1,6 @@
-#include <tensorplay/distributed.hpp>
-
 #include <iostream>
+
+#include <tensorplay/distributed.hpp>
 
 namespace dist = tensorplay::distributed;
 
@@ -13,4 +13,6 @@ int run() {
   return 0;
 }
 
-int main() { return dist::elastic::record(run); }
+int main() {
+  return dist::elastic::record(run);
+}

@@ -16,7 +16,9 @@ using distributed::Store;
 using namespace std::chrono_literals;
 
 /// Returns once everything that `store` sent has arrived: a set alone is not acknowledged.
-inline void settle(Store& store) { store.check({}); }
+inline void settle(Store& store) {
+  store.check({});
+}
 
 /// `a` and `b` are two handles on the same content.
 inline void check_keys_and_values(Store& a, Store& b) {
