@@ -16,8 +16,9 @@ class Squares(Dataset):
         return torch.full((256,), float(index * index))
 
 
-def child(index, queue):
+def child(index, queue, received):
     queue.put(torch.ones(1024) * index)
+    received.wait()  # a tensor's memory is the sender's until the receiver has mapped it
 
 
 def main():
@@ -28,10 +29,11 @@ def main():
     assert sum(float(batch[:, 0].sum()) for batch in loader) == sum(i * i for i in range(64))
 
     context = mp.get_context("spawn")
-    queue = context.Queue()
-    process = context.Process(target=child, args=(rank, queue))
+    queue, received = context.Queue(), context.Event()
+    process = context.Process(target=child, args=(rank, queue, received))
     process.start()
     assert float(queue.get()[0]) == rank
+    received.set()
     process.join()
     assert process.exitcode == 0
 
