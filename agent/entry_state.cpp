@@ -36,11 +36,25 @@ EntryState capture() {
   return state;
 }
 
+/// The first 16 KiB.
+std::string read_small_file(const char* path) {
+  const base::UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
+  std::string text(16'384, '\0');
+  const ssize_t got = file ? read(file.get(), text.data(), text.size()) : -1;
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
 }  // namespace
 
 const EntryState& entry_state() {
   static const EntryState state = capture();
   return state;
+}
+
+const std::string& own_cgroups() {
+  static const std::string text = read_small_file("/proc/self/cgroup");
+  return text;
 }
 
 void raise_open_file_limit() {

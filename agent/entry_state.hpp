@@ -7,6 +7,7 @@
 
 #include <bitset>
 #include <optional>
+#include <string>
 
 #include <sys/resource.h>
 
@@ -19,6 +20,9 @@ struct EntryState {
 };
 
 const EntryState& entry_state();
+
+/// /proc/self/cgroup as it was at the first call: a line for each hierarchy. Empty when it cannot be read.
+const std::string& own_cgroups();
 
 /// Raises this process's soft limit of open files to the hard one: a thousand workers with two pipes each need more
 /// than the usual 1,024. Workers get the original back.

@@ -188,7 +188,7 @@ class Guardian {
   setsid();
   // Should the guardian die while we are stopped, this wakes us to clean up.
   prctl(PR_SET_PDEATHSIG, SIGCONT, 0, 0, 0);
-  set_process_title(kAgentName, std::string(kAgentName) + " of pid " + std::to_string(guardian));
+  set_process_title(kAgentName);
   become_subreaper();
   raise_open_file_limit();
   AgentResult result{exit_code::kInternalError, 0, false};
@@ -231,6 +231,7 @@ int run_guarded(const GuardianOptions& options, const std::function<AgentResult(
   base::UniqueFd theirs(sockets[1]);
   become_subreaper();
   become_worse_oom_victim();
+  own_cgroups();  // read before the fork; see process_title.hpp for why it is not the agent that opens it
   const pid_t guardian = getpid();
   const pid_t agent = fork();
   if (agent < 0) return say_and_fail("cannot fork");

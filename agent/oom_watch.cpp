@@ -1,5 +1,6 @@
 #include "agent/oom_watch.hpp"
 
+#include "agent/entry_state.hpp"
 #include "rendezvous/failure_judgement.hpp"
 #include "runtime/base/fd.hpp"
 
@@ -82,7 +83,7 @@ std::optional<std::string> cgroup_of(std::string_view proc_cgroup, std::string_v
 }
 
 OomWatch::OomWatch(const std::string& root) {
-  const auto own = read_small_file(root + "/proc/self/cgroup");
+  const auto own = root.empty() ? own_cgroups() : read_small_file(root + "/proc/self/cgroup");
   struct Place {
     const char* controller;
     const char* mount;

@@ -1,8 +1,11 @@
 #include "agent/worker_cgroup.hpp"
 
+#include "agent/entry_state.hpp"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <fstream>
+#include <sstream>
 #include <unistd.h>
 
 #include <linux/magic.h>
@@ -23,13 +26,21 @@ std::string mount_point() {
   return {};
 }
 
-/// The v2 path of a process below the mount point, such as "/user.slice/..."; empty when unknown.
-std::string cgroup_of(const std::string& process) {
-  std::ifstream file("/proc/" + process + "/cgroup");
-  for (std::string line; std::getline(file, line);) {
+/// The v2 path below the mount point, such as "/user.slice/...", in the text of a process's cgroup file; empty when
+/// there is none.
+std::string v2_path(const std::string& cgroups) {
+  std::istringstream lines(cgroups);
+  for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("0::/")) return line.substr(3);
   }
   return {};
+}
+
+std::string cgroups_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/cgroup");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 bool has_mark(const std::string& path, const char* attribute) {
@@ -48,7 +59,7 @@ bool is_delegated(const std::string& path) {
 std::string own_folder() {
   const std::string mount = mount_point();
   if (mount.empty()) return {};
-  const std::string own = cgroup_of("self");
+  const std::string own = v2_path(own_cgroups());
   if (own.empty()) return {};
   return own == "/" ? mount : mount + own;
 }
@@ -73,7 +84,7 @@ bool WorkerCgroup::kill() const {
 }
 
 bool WorkerCgroup::contains(pid_t pid) const {
-  const std::string theirs = cgroup_of(std::to_string(pid));
+  const std::string theirs = v2_path(cgroups_of(pid));
   if (theirs.empty()) return false;
   const std::size_t at = path_.rfind("/tprun-");
   const std::string ours = path_.substr(at);
