@@ -3,6 +3,7 @@
 #include "agent/command_line.hpp"
 #include "agent/near_miss.hpp"
 #include "agent/option_values.hpp"
+#include "runtime/base/environment.hpp"
 
 #include <cctype>
 
@@ -50,6 +51,7 @@ void read_environment_settings(const EnvironmentView& environment, Front front, 
     if (equals == std::string_view::npos) continue;
     const std::size_t prefix = is_pet ? 4 : 6;
     const OptionSpec* spec = option_of_variable(entry.substr(prefix, equals - prefix));
+    if (entry.substr(0, equals) == base::env::kWorkerMark) continue;  // An outer tprun's.
     if (spec == nullptr || !(spec->is_setting || spec->id == OptionId::kConfig)) {
       if (!is_pet) note_misspelt(entry, notes);
       continue;

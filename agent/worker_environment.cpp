@@ -69,7 +69,9 @@ std::vector<std::string> worker_environment(const LaunchPlan& plan, const rendez
   environment.reserve(base.entries().size() + additions.size());
   for (const std::string_view entry : base.entries()) {
     const auto equals = entry.find('=');
-    if (equals != std::string_view::npos && additions.contains(std::string(entry.substr(0, equals)))) continue;
+    const std::string name(entry.substr(0, equals));
+    if (equals != std::string_view::npos && additions.contains(name)) continue;
+    if (name == env::kWorkerMark) continue;  // An outer tprun's: this worker gets one of its own.
     environment.emplace_back(entry);
   }
   for (const auto& [name, value] : additions) environment.push_back(name + "=" + value);

@@ -197,6 +197,7 @@ TEST_CASE("a misspelt variable of ours is noted and a foreign PET_ variable is n
   Case c;
   c.environment.push_back("TPRUN_NPROC_PER_NODES=4");
   c.environment.push_back("PET_NAME=rex");
+  c.environment.push_back("TPRUN_WORKER=1.0.0");  // An outer tprun's mark.
   c.environment.push_back("PET_R=3");
   const LaunchPlan plan = c.plan({});
   CHECK(plan.notes ==
