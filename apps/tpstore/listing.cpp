@@ -149,7 +149,7 @@ std::vector<std::string> describe_members(const Content& content) {
     std::string sentence = "group " + group + ": Gloo addresses of ranks " + join_numbers(ranks);
     std::set<int> absent;
     // Only the world's own group is known to have as many ranks as stores have joined; others reveal gaps alone.
-    const int size = std::max(*ranks.rbegin() + 1, group == "default_pg/0" ? joined : 0);
+    const int size = std::max(*ranks.rbegin() + 1, group.ends_with("default_pg/0") ? joined : 0);
     for (int rank = 0; rank < size; ++rank) {
       if (!ranks.contains(rank)) absent.insert(rank);
     }

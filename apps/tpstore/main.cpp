@@ -3,10 +3,12 @@
 #include "apps/tpstore/help.hpp"
 #include "apps/tpstore/listing.hpp"
 #include "apps/tpstore/serve.hpp"
+#include "runtime/base/log.hpp"
 #include "tensorplay/distributed/errors.hpp"
 
 #include <cstdio>
 #include <exception>
+#include <utility>
 
 namespace {
 
@@ -30,6 +32,9 @@ int run(const tpstore::Arguments& arguments) {
 int main(int argc, char** argv) {
   namespace exit_code = tpstore::exit_code;
   try {
+    tensorplay::base::log::Options log_options;
+    log_options.program = "tpstore";
+    tensorplay::base::log::configure(std::move(log_options));
     const auto arguments = tpstore::parse_arguments({argv + 1, argv + argc});
     if (arguments.wants_version) {
       std::puts("tpstore " TP_VERSION);

@@ -49,11 +49,6 @@ std::string pattern_for(const Options& options) {
   return rank && !rank->empty() ? "[%L %H:%M:%S.%f rank " + quote_pattern(*rank) + "] %v" : "[%L %H:%M:%S.%f] %v";
 }
 
-Level level_from_environment() {
-  const auto text = env_knob(env::kCppLogLevel);
-  return text ? parse_level(*text).value_or(Level::kWarning) : Level::kWarning;
-}
-
 /// What the process writes its lines with. Never destroyed: threads may log while the process exits.
 class Writer {
  public:
@@ -90,7 +85,7 @@ class Writer {
   }
 
  private:
-  Writer() { apply(Options{level_from_environment(), "", nullptr}); }
+  Writer() { apply(Options()); }
 
   void apply(Options options) {
     options_ = std::move(options);
@@ -120,6 +115,11 @@ std::optional<Level> parse_level(std::string_view text) {
   if (word == "ERROR" || word == "2") return Level::kError;
   if (word == "FATAL" || word == "CRITICAL" || word == "OFF" || word == "3") return Level::kOff;
   return std::nullopt;
+}
+
+Level level_from_environment() {
+  const auto text = env_knob(env::kCppLogLevel);
+  return text ? parse_level(*text).value_or(Level::kWarning) : Level::kWarning;
 }
 
 void configure(Options options) {

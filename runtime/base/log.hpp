@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace tensorplay::base::log {
 
@@ -25,15 +26,18 @@ enum class Level : int { kDebug, kInfo, kWarning, kError, kOff };
 /// that end the process, which this library reports by exception: they mean kOff.
 std::optional<Level> parse_level(std::string_view text);
 
+/// What the environment asks for; WARNING when it asks for nothing, or for what parse_level does not know.
+Level level_from_environment();
+
 struct Options {
-  Level level = Level::kWarning;
+  Level level = level_from_environment();
   /// With a name lines read "name: text". Without one "[W 10:15:00.123456 rank 2] text", rank as RANK had it.
   std::string program;
   /// Takes each finished line (no newline) instead of stderr. Called with a lock held: it must not log.
   std::function<void(Level, std::string_view line)> sink;
 };
 
-/// Replaces the options. Lines already written stay written.
+/// Replaces the options; those of a process that never calls this are the default ones.
 void configure(Options options);
 
 /// Whether a message of this level is shown.

@@ -73,7 +73,8 @@ std::shared_ptr<TCPStoreServer> host_server(const TCPStoreOptions& options) {
 
 std::string bind_address_for(const std::string& host) {
   if (host == "localhost") return "127.0.0.1";
-  if (host.starts_with("127.") || host == "::1") return host;
+  const bool is_number = host.find_first_not_of("0123456789.") == std::string::npos;
+  if ((is_number && host.starts_with("127.")) || host == "::1") return host;
   return "::";
 }
 

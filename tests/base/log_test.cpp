@@ -2,6 +2,7 @@
 
 #include "tests/support/catch.hpp"
 
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -99,4 +100,15 @@ TEST_CASE("lines of many threads are never mixed") {
     REQUIRE(line.size() == 57);
     REQUIRE(line.find_first_not_of(line[7], 7) == std::string::npos);
   }
+}
+
+TEST_CASE("the level comes from the environment, the house's own name first") {
+  ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 1);
+  REQUIRE(base::log::level_from_environment() == base::log::Level::kError);
+  ::setenv("TP_CPP_LOG_LEVEL", "INFO", 1);
+  REQUIRE(base::log::level_from_environment() == base::log::Level::kInfo);
+  ::setenv("TP_CPP_LOG_LEVEL", "loud", 1);
+  REQUIRE(base::log::level_from_environment() == base::log::Level::kWarning);
+  ::unsetenv("TP_CPP_LOG_LEVEL");
+  ::unsetenv("TORCH_CPP_LOG_LEVEL");
 }

@@ -26,12 +26,17 @@ std::shared_ptr<TCPStore> connect(std::optional<int> world_size = {}) {
                                                     .timeout = 10s});
 }
 
+/// Whether the server is told to be one before torch 2.10, which knows fewer requests.
+bool is_old_server() {
+  return std::getenv("TP_OLD") != nullptr;
+}
+
 }  // namespace
 
 // The first case wants the server's table as it began: it compares the whole list of keys.
 TEST_CASE("keys and values", "[server]") {
   const auto store = connect();
-  check_keys_and_values(*store, *store->clone());
+  check_keys_and_values(*store, *store->clone(), !is_old_server());
 }
 
 TEST_CASE("timeouts", "[server]") {
@@ -50,6 +55,7 @@ TEST_CASE("no lost additions", "[server]") {
 }
 
 TEST_CASE("barrier", "[server]") {
+  if (is_old_server()) return;
   const auto store = connect();
   check_barrier({store, store->clone(), store->clone()});
 }
@@ -64,6 +70,7 @@ TEST_CASE("the worker count is kept under its hidden key", "[server]") {
   const auto before = store->num_keys();
   const auto counted = connect(5);
   REQUIRE(store->num_keys() == before + 1);
+  if (is_old_server()) return;
   for (const auto& key : store->list_keys()) REQUIRE(key.find("init") == std::string::npos);
 }
 

@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 def run(rank):
     os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[1],
-                      TORCHELASTIC_USE_AGENT_STORE="True")
+                      TORCHELASTIC_USE_AGENT_STORE="True", TORCHELASTIC_RESTART_COUNT="0")
     dist.init_process_group("gloo", timeout=timedelta(seconds=20))
     value = torch.full((2,), float(rank + 1))
     dist.all_reduce(value)

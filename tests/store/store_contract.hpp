@@ -20,8 +20,8 @@ inline void settle(Store& store) {
   store.check({});
 }
 
-/// `a` and `b` are two handles on the same content.
-inline void check_keys_and_values(Store& a, Store& b) {
+/// `a` and `b` are two handles on the same content. Old servers cannot list their keys.
+inline void check_keys_and_values(Store& a, Store& b, bool can_list = true) {
   a.set("k", "v1");
   settle(a);
   REQUIRE(b.get("k") == "v1");
@@ -74,6 +74,7 @@ inline void check_keys_and_values(Store& a, Store& b) {
   REQUIRE_FALSE(a.check({"k"}));
   REQUIRE(a.num_keys() == before - 1);
 
+  if (!can_list) return;
   auto keys = b.list_keys();
   std::sort(keys.begin(), keys.end());
   std::vector<std::string> expected = {"", any_bytes, "empty", "n", "zero", "c", "log", "m1", "m2"};
