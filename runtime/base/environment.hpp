@@ -36,7 +36,6 @@ inline constexpr const char* kZeAffinityMask = "ZE_AFFINITY_MASK";
 inline constexpr const char* kSignalsToHandle = "TORCHELASTIC_SIGNALS_TO_HANDLE";
 inline constexpr const char* kWorkerMark = "TPRUN_WORKER";
 inline constexpr const char* kTimerFile = "TORCHELASTIC_TIMER_FILE";
-inline constexpr const char* kWorkerMark = "TPRUN_WORKER";
 
 // Read by the agent.
 inline constexpr const char* kPythonExec = "PYTHON_EXEC";
