@@ -19,6 +19,18 @@ std::string temporary_folder() {
   return value && !value->empty() ? *value : "/tmp";
 }
 
+/// In memory where there is such a place: on a disk, making and removing a folder may cost more than starting a worker.
+/// Empty when no folder can be made anywhere.
+std::string make_private_folder() {
+  const auto chosen = base::env_value("TMPDIR");
+  const bool is_chosen = chosen && !chosen->empty();
+  for (const std::string& parent : {is_chosen ? *chosen : std::string("/dev/shm"), temporary_folder()}) {
+    std::string path = parent + "/tprun_XXXXXX";
+    if (::mkdtemp(path.data()) != nullptr) return path;
+  }
+  return {};
+}
+
 std::string random_name() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz012345";
   std::array<unsigned char, 8> bytes{};
@@ -97,12 +109,9 @@ ErrorFolder::~ErrorFolder() {
 std::string ErrorFolder::file(int round, int local_rank) {
   if (has_failed_) return {};
   if (path_.empty()) {
-    std::string path = temporary_folder() + "/tprun_XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr) {
-      has_failed_ = true;
-      return {};
-    }
-    path_ = path;
+    path_ = make_private_folder();
+    has_failed_ = path_.empty();
+    if (has_failed_) return {};
   }
   return path_ + "/attempt_" + std::to_string(round) + "_" + std::to_string(local_rank) + "_error.json";
 }

@@ -262,14 +262,15 @@ def _killed_in_namespace(job, pkill):
     """In a pid namespace, so that only this launcher has the name."""
     go = job.folder / "go"
     os.mkfifo(go)
-    line = (f"{_quoted(job.command)} >/dev/null 2>&1 & read word < '{go}'; {pkill} '{job.launcher.name}'; "
+    line = (f"{_quoted(job.command)} >/dev/null 2>&1 & read word < '{go}'; {pkill} '{job.launcher.name}' || touch '{job.folder}/missed'; "
             f"wait $!; touch '{job.folder}/killed'; read word < '{go}'")
     process = subprocess.Popen(["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", line],
                                env=job.environment, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         job.wait_until_populated()
         go.write_text("now\n")
-        wait_for((job.folder / "killed").exists, "pkill to be done")
+        wait_for(lambda: any((job.folder / name).exists() for name in ("killed", "missed")), "pkill to be done")
+        assert not (job.folder / "missed").exists(), f"{pkill} finds no process {job.launcher.name}"
         job.left_in_namespace = job.wait_until_empty()
     finally:
         process.kill()
