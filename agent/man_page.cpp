@@ -47,7 +47,7 @@ class PageWriter {
     text(
         "Every word behind PROGRAM is the program's own, whatever it looks like; one -- directly before or directly "
         "after PROGRAM is dropped. In the program's words ${local_rank} and $local_rank become the worker's local "
-        "rank and $$ becomes $.");
+        "rank; other text with a dollar sign stays as it is.");
     section("OPTIONS");
     text(
         "A name may be written with - or _ between its words and be cut short while it stays unambiguous. A value "

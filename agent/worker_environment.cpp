@@ -83,6 +83,12 @@ std::string substitute_local_rank(std::string_view word, int local_rank) {
   const auto continues_name = [](char letter) {
     return letter == '_' || (letter >= '0' && letter <= '9') || ((letter | 0x20) >= 'a' && (letter | 0x20) <= 'z');
   };
+  /// Length of "local_rank" or "{local_rank}" at the start of `text`, else 0.
+  const auto name_length = [&](std::string_view text) -> std::size_t {
+    if (text.starts_with("{local_rank}")) return kName.size() + 2;
+    if (!text.starts_with(kName)) return 0;
+    return text.size() > kName.size() && continues_name(text[kName.size()]) ? 0 : kName.size();
+  };
   std::string out;
   out.reserve(word.size());
   while (!word.empty()) {
@@ -90,16 +96,14 @@ std::string substitute_local_rank(std::string_view word, int local_rank) {
     out += word.substr(0, dollar);
     if (dollar == std::string_view::npos) break;
     word.remove_prefix(dollar);
-    const std::string_view rest = word.substr(1);
-    if (rest.starts_with('$')) {
-      out += '$';
-      word.remove_prefix(2);
-    } else if (rest.starts_with("{local_rank}")) {
+    if (word.starts_with("$$")) {
+      // A dollar sign before the name is how the name itself is written; elsewhere it may be a shell's process id.
+      const std::size_t length = name_length(word.substr(2));
+      out += length > 0 ? word.substr(1, length + 1) : word.substr(0, 2);
+      word.remove_prefix(2 + length);
+    } else if (const std::size_t length = name_length(word.substr(1)); length > 0) {
       out += std::to_string(local_rank);
-      word.remove_prefix(kName.size() + 3);
-    } else if (rest.starts_with(kName) && (rest.size() == kName.size() || !continues_name(rest[kName.size()]))) {
-      out += std::to_string(local_rank);
-      word.remove_prefix(kName.size() + 1);
+      word.remove_prefix(1 + length);
     } else {
       out += '$';
       word.remove_prefix(1);

@@ -24,8 +24,9 @@ std::map<std::string, std::string> worker_additions(const LaunchPlan& plan, cons
 std::vector<std::string> worker_environment(const LaunchPlan& plan, const rendezvous::StartOrder& order, int local_rank,
                                             const EnvironmentView& base, const std::string& error_file);
 
-/// The worker's words; the first is the file to execute. ${local_rank} and $local_rank become the local rank and $$ a
-/// dollar sign in every word but the first; other text with a dollar sign stays as it is.
+/// The worker's words; the first is the file to execute. In every other word ${local_rank} and $local_rank become the
+/// local rank, and with a second dollar sign before them ($${local_rank}) they stand for themselves. Other text with a
+/// dollar sign stays as it is, `$$` too.
 std::vector<std::string> worker_argv(const LaunchPlan& plan, int local_rank);
 
 /// The substitution alone.

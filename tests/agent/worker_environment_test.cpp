@@ -103,7 +103,8 @@ TEST_CASE("only the local rank is replaced in the program's words") {
   CHECK(substitute_local_rank("$local_rank_x ${local_rank_x} $local_ranks", 1) ==
         "$local_rank_x ${local_rank_x} $local_ranks");
   CHECK(substitute_local_rank("$HOME ${HOME} $ ${ $( ${local_rank", 1) == "$HOME ${HOME} $ ${ $( ${local_rank");
-  CHECK(substitute_local_rank("$$ $${local_rank} $$$local_rank $", 3) == "$ ${local_rank} $3 $");
+  CHECK(substitute_local_rank("$${local_rank} $$local_rank", 3) == "${local_rank} $local_rank");
+  CHECK(substitute_local_rank("kill $$ $$$local_rank $$$$local_rank $$x $", 3) == "kill $$ $$3 $$$local_rank $$x $");
 }
 
 TEST_CASE(

@@ -63,7 +63,7 @@ CASES = {
     "a separator behind the program": (["show.py", "--", "--foo", "--", "bar"], {}),
     "the local rank in the words":
         (["--nproc_per_node=2", "--role=trainer", "--max_restarts=2", "show.py", "r${local_rank}", "$local_rank",
-          "$$HOME", "$HOME ${HOME} $", "${local_rank_x}"], {}),
+          "$${local_rank}", "$HOME ${HOME} $", "${local_rank_x}"], {}),
     "a module, short options and an abbreviation":
         (["-m", "--ro", "x", "-r0", "-t", "0", "--nn", "1:1", "show", "a b"], {}),
     "no python": (["--no-python", TORCH_PYTHON or "", "show.py", "--no-python"], {}),

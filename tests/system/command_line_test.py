@@ -40,12 +40,12 @@ def refusal(*words, **options):
 
 
 def test_a_dry_run_is_one_json_object_with_the_plan_and_every_worker():
-    made = plan("--nproc-per-node=2", "--max-restarts=3", "--rdzv-id=job7", "true", "a b", "${local_rank}")
+    made = plan("--nproc-per-node=2", "--max-restarts=3", "--rdzv-id=job7", "true", "a b", "${local_rank}", "kill $$")
     assert {name: made[name] for name in ("min_nodes", "max_nodes", "nproc_per_node", "node_rank", "max_restarts")} == {
         "min_nodes": 1, "max_nodes": 1, "nproc_per_node": 2, "node_rank": 0, "max_restarts": 3}
     assert (made["rdzv_backend"], made["rdzv_endpoint"], made["rdzv_id"]) == ("c10d", "localhost:0", "job7")
     assert [worker["local_rank"] for worker in made["workers"]] == [0, 1]
-    assert made["workers"][1]["argv"][1:] == ["a b", "1"]
+    assert made["workers"][1]["argv"][1:] == ["a b", "1", "kill $$"]
     assert made["workers"][1]["env"]["RANK"] == "1"
     assert made["workers"][1]["env"]["OMP_NUM_THREADS"] == "1"
 
