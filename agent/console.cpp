@@ -78,7 +78,12 @@ struct Console::Impl {
       out = Sink{out_writer.get(), make_target("stdout", stdout_fd)};
     }
     if (const auto level = base::env_value(base::env::kLogLevel)) {
-      threshold = parse_chatter(*level).value_or(Chatter::kWarning);
+      const auto known = parse_chatter(*level);
+      threshold = known.value_or(Chatter::kWarning);
+      if (!known && !level->empty()) {
+        err.lines("tprun: LOGLEVEL=" + *level + ": no such level; DEBUG, INFO, WARNING and ERROR are\n",
+                  TerminalScreen::kNobody);
+      }
     }
   }
 };
