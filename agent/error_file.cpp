@@ -118,13 +118,20 @@ class Picker : public nlohmann::json_sax<json> {
       take_time(value);
       return true;
     }
+    if (is_at("thrown_at")) {
+      take_time(value);
+      has_exact_time_ = found.thrown_at.has_value();
+      return true;
+    }
     return path_.empty() ? true : take_text(json(value).dump());
   }
   void take_time(double seconds) {
+    if (has_exact_time_) return;
     if (const auto time = plausible_time(seconds)) found.thrown_at = time;
   }
 
   std::vector<std::string> path_;
+  bool has_exact_time_ = false;  // Our runtime's `thrown_at` beside torch's whole seconds.
 };
 
 bool is_printable(std::string_view text) {

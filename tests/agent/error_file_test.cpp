@@ -67,6 +67,8 @@ TEST_CASE("forms that are read") {
       {R"({"message": "boom", "timestamp": 12})", "boom", 12.0},
       {R"({"message": "boom", "timestamp": "12.5"})", "boom", 12.5},
       {R"({"timestamp": 1700000000.25, "message": {"message": "boom"}})", "boom", 1700000000.25},
+      {R"({"message": {"message": "boom", "extraInfo": {"thrown_at": 12.25, "timestamp": "12"}}})", "boom", 12.25},
+      {R"({"message": {"message": "boom", "extraInfo": {"timestamp": "12", "thrown_at": 12.25}}})", "boom", 12.25},
       {R"({"message": "boom", "timestamp": 0})", "boom", std::nullopt},
       {R"({"message": "boom", "timestamp": -3})", "boom", std::nullopt},
       {R"({"message": "boom", "timestamp": 1e300})", "boom", std::nullopt},
