@@ -23,7 +23,7 @@ Mesh::Mesh(const BackendOptions& options, Deadline deadline) : rank_(options.ran
   context_ = std::move(connected.context);
   hosts_ = std::move(connected.hosts);
   vigil_ =
-      std::make_unique<Vigil>(context_, rank_, size_, [this](const std::vector<int>& lost) { wake_waits_for(lost); });
+      std::make_shared<Vigil>(context_, rank_, size_, [this](const std::vector<int>& lost) { wake_waits_for(lost); });
 }
 
 Mesh::~Mesh() {
@@ -46,6 +46,11 @@ std::string Mesh::names_of(const std::vector<int>& peers) const {
 std::shared_ptr<gloo::transport::Context> Mesh::context() const {
   const std::lock_guard lock(mutex_);
   return context_;
+}
+
+std::shared_ptr<Vigil> Mesh::vigil() const {
+  const std::lock_guard lock(mutex_);
+  return vigil_;
 }
 
 std::string Mesh::reason_unusable() const {
@@ -85,14 +90,16 @@ void Mesh::abort(const std::string& why) {
 }
 
 void Mesh::close() {
+  // Both end with this function, or with the last transfer that still holds them.
   std::shared_ptr<gloo::transport::Context> context;
+  std::shared_ptr<Vigil> vigil;
   {
     const std::lock_guard lock(mutex_);
     if (unusable_.empty()) unusable_ = "the group was destroyed";
     wake_all_waits();
-    context.swap(context_);  // Ends with this function, or with the last transfer that still holds it.
+    context.swap(context_);
+    vigil.swap(vigil_);
   }
-  vigil_.reset();
 }
 
 }  // namespace tensorplay::distributed

@@ -51,6 +51,7 @@ class Mesh {
   friend class Step;
 
   std::shared_ptr<gloo::transport::Context> context() const;
+  std::shared_ptr<Vigil> vigil() const;
 
   /// Wakes those who are blocked on a peer whose connection is broken.
   void wake_waits_for(const std::vector<int>& lost);
@@ -65,7 +66,7 @@ class Mesh {
   std::map<gloo::transport::UnboundBuffer*, int> waits_;  // Transfers that a thread is blocked on, and their peers.
   std::string unusable_;
 
-  std::unique_ptr<Vigil> vigil_;  // Null in a group of one. Last: its thread uses everything above.
+  std::shared_ptr<Vigil> vigil_;  // Null in a group of one and once closed. Last: its thread uses everything above.
 };
 
 }  // namespace tensorplay::distributed

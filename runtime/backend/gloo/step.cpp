@@ -18,13 +18,17 @@ constexpr std::chrono::milliseconds kAfterthought{1};
 /// Has the vigil watch while a step waits.
 class Watched {
  public:
-  explicit Watched(Vigil& vigil) : vigil_(vigil) { vigil_.begin_wait(); }
-  ~Watched() { vigil_.end_wait(); }
+  explicit Watched(std::shared_ptr<Vigil> vigil) : vigil_(std::move(vigil)) {
+    if (vigil_) vigil_->begin_wait();
+  }
+  ~Watched() {
+    if (vigil_) vigil_->end_wait();
+  }
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
 
  private:
-  Vigil& vigil_;
+  std::shared_ptr<Vigil> vigil_;
 };
 
 bool is_timeout(const std::string& gloo_text) {
@@ -35,7 +39,7 @@ bool is_timeout(const std::string& gloo_text) {
 
 Step::Step(Operation& operation)
     : operation_(operation), slot_(operation.first_slot++), context_(operation.mesh.context()) {
-  if (const auto why = operation.mesh.reason_unusable(); !why.empty()) {
+  if (const auto why = operation.mesh.reason_unusable(); !why.empty()) {  // Set before the context goes.
     throw DistBackendError(operation.what + ": the group is unusable: " + why);
   }
 }
@@ -93,7 +97,7 @@ bool Step::wait_for(Transfer& transfer, std::chrono::milliseconds limit) {
 
 void Step::wait() {
   if (transfers_.empty()) return;
-  const Watched watched(*operation_.mesh.vigil_);
+  const Watched watched(operation_.mesh.vigil());
   for (std::size_t i = 0; i < transfers_.size(); ++i) {
     try {
       if (wait_for(transfers_[i], store_timeout(operation_.deadline))) continue;
