@@ -14,6 +14,7 @@ bool parse_options(int argc, char** argv, Options& options, int& exit_code) {
       "Rank 0 prints \"step N loss X tokens/s T\" and at the end \"final step=N loss=X\". The same seed, batch size "
       "and\n"
       "world size give the same loss, also when the run was killed and went on from a checkpoint.");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--data", options.data, "text file to learn (default: a text inside the program)")
       ->check(CLI::ExistingFile);
   app.add_option("--steps", options.steps, "steps to train")->check(CLI::PositiveNumber)->capture_default_str();

@@ -1,6 +1,7 @@
 /// A worker that fails in the way its first argument names, under record().
 #include "tensorplay/distributed.hpp"
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -66,6 +67,10 @@ int run(const std::string& way) {
     volatile char block[4096];
     block[0] = 1;
     return run(way) + block[0];
+  }
+  if (way.starts_with("join:")) {
+    dist::init_process_group({.backend = "gloo", .timeout = std::chrono::milliseconds(std::stoi(way.substr(5)))});
+    return 0;
   }
   if (way.starts_with("collective")) return fail_in_collective(std::stoi(way.substr(way.find(':') + 1)));
   return 2;
