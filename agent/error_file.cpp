@@ -21,6 +21,8 @@ namespace {
 
 using nlohmann::json;
 
+/// Deeper than any error file; a megabyte of brackets must not keep the loop busy.
+constexpr std::size_t kDeepest = 64;
 constexpr std::size_t kReadAtMost = std::size_t{1} << 20;
 constexpr std::size_t kMessageAtMost = std::size_t{16} << 10;
 constexpr std::size_t kTracebackAtMost = std::size_t{32} << 10;
@@ -88,7 +90,7 @@ class Picker : public nlohmann::json_sax<json> {
  private:
   bool open() {
     path_.emplace_back();
-    return true;
+    return path_.size() <= kDeepest;
   }
   bool close() {
     path_.pop_back();
@@ -149,7 +151,7 @@ std::string_view trimmed(std::string_view text) {
 
 /// At most kReadAtMost bytes of a regular file; empty for anything else.
 std::string read_regular_file(const std::string& path) {
-  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   struct stat status = {};
   if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
   std::string text(std::min(static_cast<std::size_t>(status.st_size), kReadAtMost), '\0');

@@ -5,6 +5,7 @@
 #include "agent/entry_state.hpp"
 #include "agent/guardian_relay.hpp"
 #include "agent/guardian_wire.hpp"
+#include "agent/log_folder.hpp"
 #include "agent/process_end.hpp"
 #include "agent/process_title.hpp"
 #include "agent/signal_intake.hpp"
@@ -167,6 +168,7 @@ class Guardian {
       left = end_all_children(0ms, kKillLimit);
     }
     CgroupTree::remove_remains_of(agent_);
+    ErrorFolder::remove_chosen();
     for (const Unkillable& process : left) {
       std::fprintf(stderr, "tprun: %s\n", describe(process).c_str());
     }
@@ -231,6 +233,7 @@ int run_guarded(const GuardianOptions& options, const std::function<AgentResult(
   base::UniqueFd theirs(sockets[1]);
   become_subreaper();
   become_worse_oom_victim();
+  ErrorFolder::choose_name();
   own_cgroups();  // read before the fork; see process_title.hpp for why it is not the agent that opens it
   const pid_t guardian = getpid();
   const pid_t agent = fork();

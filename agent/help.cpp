@@ -79,7 +79,7 @@ class HelpPage {
         {flag + " --nproc-per-node=4 train.py --epochs 3", "four workers, run by Python"},
         {flag + " --nproc-per-node=gpu --max-restarts=3 ./train", "one for each GPU, started again up to 3 times"},
         {flag + " --nproc-per-node=2 -r 3 -t 1 --log-dir=logs train.py", "keep their output, show stdout as well"},
-        {flag + " --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=node1:29400 train.py", "the same line on both nodes"},
+        {flag + " --standalone --nproc-per-node=auto -m package.train", "a module, one worker for each GPU or CPU"},
         {flag + " --nproc-per-node=8 --dry-run train.py", "what would be run, and why"}};
     for (const auto& [line, says] : lines) {
       out_ += "  " + bold(name_ + line) + "\n      " + says + "\n";

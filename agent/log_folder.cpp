@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <unistd.h>
 
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -19,18 +20,6 @@ std::string temporary_folder() {
   return value && !value->empty() ? *value : "/tmp";
 }
 
-/// In memory where there is such a place: on a disk, making and removing a folder may cost more than starting a worker.
-/// Empty when no folder can be made anywhere.
-std::string make_private_folder() {
-  const auto chosen = base::env_value("TMPDIR");
-  const bool is_chosen = chosen && !chosen->empty();
-  for (const std::string& parent : {is_chosen ? *chosen : std::string("/dev/shm"), temporary_folder()}) {
-    std::string path = parent + "/tprun_XXXXXX";
-    if (::mkdtemp(path.data()) != nullptr) return path;
-  }
-  return {};
-}
-
 std::string random_name() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz012345";
   std::array<unsigned char, 8> bytes{};
@@ -38,6 +27,28 @@ std::string random_name() {
   std::string name;
   for (const unsigned char byte : bytes) name += kLetters[byte % kLetters.size()];
   return name;
+}
+
+/// In memory where there is such a place: on a disk, making and removing a folder may cost more than starting a worker.
+std::array<std::string, 2> private_parents() {
+  const auto chosen = base::env_value("TMPDIR");
+  const bool is_chosen = chosen && !chosen->empty();
+  return {is_chosen ? *chosen : std::string("/dev/shm"), temporary_folder()};
+}
+
+std::string& chosen_name() {
+  static std::string name;
+  return name;
+}
+
+/// Empty when no folder can be made anywhere.
+std::string make_private_folder() {
+  if (chosen_name().empty()) ErrorFolder::choose_name();
+  for (const std::string& parent : private_parents()) {
+    std::string path = parent + "/" + chosen_name();
+    if (::mkdir(path.c_str(), 0700) == 0) return path;
+  }
+  return {};
 }
 
 [[noreturn]] void fail(const std::string& path, int error) {
@@ -104,6 +115,18 @@ ErrorFolder::~ErrorFolder() {
   if (path_.empty()) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+}
+
+void ErrorFolder::choose_name() {
+  chosen_name() = "tprun_" + std::to_string(::getpid()) + "_" + random_name();
+}
+
+void ErrorFolder::remove_chosen() {
+  if (chosen_name().empty()) return;
+  std::error_code ignored;
+  for (const std::string& parent : private_parents()) {
+    std::filesystem::remove_all(parent + "/" + chosen_name(), ignored);
+  }
 }
 
 std::string ErrorFolder::file(int round, int local_rank) {

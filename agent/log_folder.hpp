@@ -32,11 +32,18 @@ class LogFolder {
 };
 
 /// A private folder (mode 0700) for the error files of a run without a log folder: made when it is needed, gone with
-/// this object.
+/// this object. It lies in TMPDIR, else in /dev/shm, else in /tmp.
 class ErrorFolder {
  public:
   ErrorFolder() = default;
   ~ErrorFolder();
+
+  /// Chooses the folder's name for this process and its children: the guardian calls it before there is an agent, so
+  /// that it can remove what a killed agent leaves.
+  static void choose_name();
+  /// Removes the folder by the chosen name, if it is there.
+  static void remove_chosen();
+
   ErrorFolder(const ErrorFolder&) = delete;
   ErrorFolder& operator=(const ErrorFolder&) = delete;
 

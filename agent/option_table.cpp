@@ -181,7 +181,7 @@ std::string_view group_title(OptionGroup group) {
     case OptionGroup::kOutput:
       return "Output";
     case OptionGroup::kNodes:
-      return "Many nodes";
+      return "Many nodes (this release runs one; --dry-run shows what is read)";
     case OptionGroup::kInspect:
       return "Look before you leap";
   }

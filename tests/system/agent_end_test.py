@@ -194,3 +194,24 @@ def test_a_hundred_workers_start_and_end(tmp_path):
     result = tprun("--nproc-per-node=100", "sh", "-c", "echo $RANK")
     assert result.returncode == 0, result.stderr
     assert sorted(map(int, result.stdout.split())) == list(range(100))
+
+
+def test_a_killed_agent_leaves_no_error_folder(tmp_path):
+    worker = script(tmp_path, "worker", "echo $TORCHELASTIC_ERROR_FILE $PPID > told; exec sleep 100\n")
+    with running(worker, cwd=tmp_path) as job:
+        error_file, agent = wait_for_file(tmp_path / "told").split()
+        folder = os.path.dirname(error_file)
+        assert os.path.isdir(folder)
+        os.kill(int(agent), signal.SIGKILL)
+        assert finish(job)[0] == 70
+    assert not os.path.exists(folder)
+
+
+def test_an_error_file_of_brackets_or_of_somebody_else_is_not_read(tmp_path):
+    (tmp_path / "secret").write_text('{"message": "a stranger\'s text"}')
+    brackets = script(tmp_path, "brackets", 'head -c 1000000 /dev/zero | tr "\\0" "[" >$TORCHELASTIC_ERROR_FILE; exit 3\n')
+    link = script(tmp_path, "link", "ln -s $PWD/secret $TORCHELASTIC_ERROR_FILE; exit 4\n")
+    assert tprun(brackets, cwd=tmp_path).returncode == 3
+    result = tprun(link, cwd=tmp_path)
+    assert result.returncode == 4
+    assert "stranger" not in result.stderr
