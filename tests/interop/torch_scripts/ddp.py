@@ -6,6 +6,7 @@ restartable job. Prints the final loss on rank 0.
 import argparse
 import os
 import signal
+import sys
 
 import torch
 import torch.distributed as dist
@@ -57,6 +58,9 @@ def main():
     if rank == 0:
         print("final loss %.9f attempt %d world %d" % (total.item() / world, attempt, world), flush=True)
     dist.destroy_process_group()
+    # torch 2.15 aborts one good run in several while the interpreter shuts down, under any launcher.
+    sys.stdout.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
