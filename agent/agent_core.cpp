@@ -49,6 +49,8 @@ void AgentCore::on(const FinishOrder& order) {
   if (state_ == AgentState::kRunning) stop_workers(SIGTERM, false, order.why);
 }
 
+void AgentCore::on(const rendezvous::NewsOrder&) {}  // for the person: the shell shows it
+
 void AgentCore::on(const WorkerEnded& ended) {
   if (ended.ended_well || state_ != AgentState::kRunning) return;
   report(Failed{id_, round_, ended.failure});

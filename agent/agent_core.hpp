@@ -96,6 +96,7 @@ class AgentCore {
   void on(const rendezvous::StartOrder& order);
   void on(const rendezvous::StopOrder& order);
   void on(const rendezvous::FinishOrder& order);
+  void on(const rendezvous::NewsOrder& news);
   void on(const WorkerEnded& ended);
   void on(const WorkersGone& gone);
   void on(const StopRequested& request);

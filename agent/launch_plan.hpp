@@ -3,6 +3,8 @@
 /// an option's environment variable again.
 #pragma once
 
+#include "rendezvous/discovery/discovery.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -35,10 +37,19 @@ enum class StdinMode { kDefault, kNone, kFirst, kAll };
 enum class NumaBinding { kNone, kNode, kSocket, kExclusive, kCoreComplex };
 
 struct RendezvousPlan {
-  std::string backend = "static";
-  std::string endpoint;
+  std::string backend = "static";  ///< static, c10d, file or etcd-v3.
+  std::string endpoint;            ///< As people read it; the parts are in `endpoints` or `folder`.
+  std::vector<rendezvous::Endpoint> endpoints;
+  std::string folder;  ///< For file.
   std::string run_id = "none";
   std::map<std::string, std::string> conf;
+  std::string token_file;          ///< --rdzv-token-file; empty: no secret.
+  std::optional<int> node_index;   ///< The scheduler's index of this node.
+  std::vector<std::string> hosts;  ///< Who is expected, where the scheduler or the hostfile tells: names for people.
+  std::chrono::milliseconds join_timeout{600'000};  ///< For MIN nodes to come, each time.
+  std::chrono::milliseconds last_call{30'000};      ///< After MIN nodes, for more.
+  std::chrono::milliseconds replacement_wait{0};    ///< After a loss, for a replacement, when MIN nodes are there.
+  std::chrono::milliseconds keep_alive{15'000};     ///< Silence after which a node is lost; binds both sides.
 };
 
 /// What a worker executes, the same for all ranks but for ${local_rank}.
@@ -76,6 +87,9 @@ struct LaunchPlan {
   std::string local_addr;
   std::string role = "default";
   int max_restarts = 0;
+  std::optional<std::chrono::milliseconds> restart_window = std::nullopt;  ///< Restarts come back after this.
+  int no_progress_limit = 0;  ///< Restarts in a row without progress that end the job; 0: no such rule.
+  std::string scheduler;      ///< What tprun concluded about where it runs, in a line; empty: nothing.
   ProgramPlan program;
   LoggingPlan logging;
   NumaBinding numa_binding = NumaBinding::kNone;

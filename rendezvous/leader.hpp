@@ -1,5 +1,9 @@
 /// The shell around the membership core: reads reports from the inbox, applies them, writes each order to the agents it
 /// concerns, and keeps one timer. It runs in the process that hosts the store, so nobody else can write orders.
+///
+/// What reaches the inbox over the network ends with a line of the server's own, after the report: "from ADDRESS" for a
+/// push, so that the leader knows an address its sender can be reached by; "lost CAUSE AGE" for a will, CAUSE being
+/// silent, closed or declared and AGE the milliseconds since the agent was last heard.
 #pragma once
 
 #include "rendezvous/mailbox.hpp"
@@ -25,6 +29,8 @@ class Leader {
 
  private:
   void read(const std::string& text);
+  template <class R>
+  void read(R report, const std::string& trailer);
   void arm();
 
   Mailbox& mailbox_;

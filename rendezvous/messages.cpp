@@ -39,6 +39,15 @@ void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<
 }
 
 template <class Archive, class Message>
+void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<Message>, PastWorld> {
+  a("epoch", m.epoch);
+  a("round", m.round);
+  a("restart_count", m.restart_count);
+  a("group_rank", m.group_rank);
+  a("group_world_size", m.group_world_size);
+}
+
+template <class Archive, class Message>
 void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<Message>, Joined> {
   a("agent", m.agent);
   a("host", m.host);
@@ -48,6 +57,7 @@ void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<
   a("rank_hint", m.rank_hint);
   a("is_store_host", m.is_store_host);
   a("port", m.port);
+  a("past", m.past);
 }
 
 template <class Archive, class Message>
@@ -79,6 +89,13 @@ void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<
 }
 
 template <class Archive, class Message>
+void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<Message>, Will> {
+  a("agent", m.agent);
+  a("keep_alive_seconds", m.keep_alive_seconds);
+  a("kill_seconds", m.kill_seconds);
+}
+
+template <class Archive, class Message>
 void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<Message>, StartOrder> {
   a("round", m.round);
   a("restart_count", m.restart_count);
@@ -92,12 +109,14 @@ void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<
   a("master_addr", m.master_addr);
   a("master_port", m.master_port);
   a("serves_workers_store", m.serves_workers_store);
+  a("member_addresses", m.member_addresses);
 }
 
 template <class Archive, class Message>
 void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<Message>, StopOrder> {
   a("round", m.round);
   a("why", m.why);
+  a("at_once", m.at_once);
 }
 
 template <class Archive, class Message>
@@ -109,6 +128,15 @@ void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<
   a("more_failures", m.more_failures);
   a("round", m.round);
   a("restart_count", m.restart_count);
+}
+
+template <class Archive, class Message>
+void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<Message>, NewsOrder> {
+  a("text", m.text);
+  a("is_status", m.is_status);
+  a("is_notable", m.is_notable);
+  a("waited_seconds", m.waited_seconds);
+  a("limit_seconds", m.limit_seconds);
 }
 
 class Writer {
@@ -198,7 +226,11 @@ class Reader {
     values.clear();
     for (const auto& item : in) read(item, values.emplace_back(), where + "[" + std::to_string(values.size()) + "]");
   }
-  static void read(const json& in, WorkerFailure& value, const std::string& where) {
+  template <class T>
+  static void read(const json& in, T& value, const std::string& where) requires requires(Reader r) {
+    fields(r, value);
+  }
+  {
     Reader nested(in, where);
     fields(nested, value);
     nested.finish();
@@ -226,6 +258,9 @@ const char* name_of(const Succeeded&) {
 const char* name_of(const Leaving&) {
   return "leaving";
 }
+const char* name_of(const Will&) {
+  return "will";
+}
 const char* name_of(const StartOrder&) {
   return "start";
 }
@@ -234,6 +269,9 @@ const char* name_of(const StopOrder&) {
 }
 const char* name_of(const FinishOrder&) {
   return "finish";
+}
+const char* name_of(const NewsOrder&) {
+  return "news";
 }
 
 template <class Variant>

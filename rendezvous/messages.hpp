@@ -39,6 +39,16 @@ struct WorkerFailure {
 
 // ---- Reports ----------------------------------------------------------------------------------------------------
 
+/// The last world an agent was a member of.
+struct PastWorld {
+  std::uint64_t epoch = 0;  ///< Of the store that it was under.
+  int round = -1;
+  int restart_count = 0;
+  int group_rank = -1;  ///< Its own place.
+  int group_world_size = 0;
+  bool operator==(const PastWorld&) const = default;
+};
+
 struct Joined {
   AgentId agent;
   std::string host;                    ///< For people and for the natural order of ranks.
@@ -48,6 +58,8 @@ struct Joined {
   std::optional<int> rank_hint;  ///< --node-rank, or the scheduler's node id.
   bool is_store_host = false;
   std::uint16_t port = 0;  ///< Already bound: MASTER_PORT should it hold RANK 0.
+  std::optional<PastWorld> past =
+      std::nullopt;  ///< What it was part of before: how a successor of a lost host learns it.
   bool operator==(const Joined&) const = default;
 };
 
@@ -79,7 +91,15 @@ struct Leaving {
   bool operator==(const Leaving&) const = default;
 };
 
-using Report = std::variant<Joined, Stopped, Failed, Succeeded, Leaving>;
+/// Left with the store, which puts it into the inbox when the agent is lost, and adds how (see Leader).
+struct Will {
+  AgentId agent;
+  double keep_alive_seconds = 15;  ///< So long after its last answer the agent kills its workers itself,
+  double kill_seconds = 2;         ///< and so long that takes.
+  bool operator==(const Will&) const = default;
+};
+
+using Report = std::variant<Joined, Stopped, Failed, Succeeded, Leaving, Will>;
 
 // ---- Orders -----------------------------------------------------------------------------------------------------
 
@@ -96,12 +116,15 @@ struct StartOrder {
   std::string master_addr;
   std::uint16_t master_port = 0;
   bool serves_workers_store = false;  ///< This agent holds RANK 0.
+  std::vector<std::string> member_addresses =
+      {};  ///< For the one that serves the workers' store: who may use it. Empty: all.
   bool operator==(const StartOrder&) const = default;
 };
 
 struct StopOrder {
   int round = 0;
   std::string why;
+  bool at_once = false;  ///< No grace: another world may begin elsewhere.
   bool operator==(const StopOrder&) const = default;
 };
 
@@ -116,7 +139,17 @@ struct FinishOrder {
   bool operator==(const FinishOrder&) const = default;
 };
 
-using Order = std::variant<StartOrder, StopOrder, FinishOrder>;
+/// What an agent may want to tell its person while it waits.
+struct NewsOrder {
+  std::string text;           ///< "2 of 4 nodes are here (n1 n2), waiting for n3 n4"
+  bool is_status = false;     ///< The state of the wait, to be shown in place with a clock; else a line of its own.
+  bool is_notable = false;    ///< A line that is shown by default.
+  double waited_seconds = 0;  ///< When is_status: for how long the leader has waited when it said this,
+  double limit_seconds = 0;   ///< and how long it will wait; 0: for ever.
+  bool operator==(const NewsOrder&) const = default;
+};
+
+using Order = std::variant<StartOrder, StopOrder, FinishOrder, NewsOrder>;
 
 std::string encode(const Report& report);
 std::string encode(const Order& order);

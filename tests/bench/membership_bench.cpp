@@ -83,6 +83,7 @@ class World {
     if (!encodes_) return std::visit([this](const auto& r) { apply(r); }, report);
     std::visit([this](auto&& r) { apply(std::move(r)); }, decode_report(encode(report)));
   }
+  void apply(const Will&) {}  // the leader's business; none is sent here
   void apply(const Event& event) {
     now_ += std::chrono::microseconds(1);
     const auto effects = core_.apply(event, now_);

@@ -84,3 +84,23 @@ TEST_CASE("the last call ends by the leader's own timer") {
   }
   REQUIRE(order);
 }
+
+TEST_CASE("an address that the server saw a report come from is known as its sender's") {
+  World world({.min_nodes = 1, .max_nodes = 1});
+  world.mail.post(kInbox, encode(Report(joined("a"))) + "\nfrom 10.9.8.7");
+  world.loop.poll();
+  REQUIRE(std::holds_alternative<StartOrder>(*world.order_for("a")));
+}
+
+TEST_CASE("a will that comes true stops the world and says how it came to that") {
+  World world({.min_nodes = 1, .max_nodes = 2});
+  world.report(joined("a"));
+  world.report(joined("b"));
+  world.order_for("a");
+  world.mail.post(kInbox, encode(Report(Will{"b", 15, 2})) + "\nlost silent 15040");
+  world.loop.restart();
+  world.loop.poll();
+  const auto order = world.order_for("a");
+  REQUIRE(std::holds_alternative<StopOrder>(*order));
+  REQUIRE_THAT(std::get<StopOrder>(*order).why, Catch::Contains("no answer for 15 s"));
+}
