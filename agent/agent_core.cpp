@@ -29,10 +29,16 @@ void AgentCore::on(const StartOrder& order) {
   round_ = order.round;
   is_idle_ = false;
   state_ = AgentState::kRunning;
+  history_.started(order);
+  if (order.wants_confirmation) report(rendezvous::Started{id_, order.round});
   act(SpawnWorkers{order});
 }
 
 void AgentCore::on(const StopOrder& order) {
+  if (order.at_once && order.round == round_ && has_workers()) {
+    state_ = AgentState::kStopping;
+    return act(KillWorkers{});
+  }
   // One that crossed our own report is out of date: we have said stopped, or are about to.
   if (state_ != AgentState::kRunning || order.round != round_) return;
   if (is_idle_) {
@@ -50,6 +56,10 @@ void AgentCore::on(const FinishOrder& order) {
 }
 
 void AgentCore::on(const rendezvous::NewsOrder&) {}  // for the person: the shell shows it
+
+void AgentCore::on(const rendezvous::ConfirmedOrder& order) {
+  history_.confirmed(order.round);
+}
 
 void AgentCore::on(const WorkerEnded& ended) {
   if (ended.ended_well || state_ != AgentState::kRunning) return;

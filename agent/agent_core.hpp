@@ -10,12 +10,13 @@
 ///              stop                                 stop the workers; when idle say stopped           stopping /
 ///              joining stop request                         say leaving (still stopping); stop the workers    stopping
 ///   stopping   none left                            say stopped (or leaving, when a stop was asked)   joining / done
-///              force                                kill the workers                                  stopping
+///              force, or a stop at once             kill the workers                                  stopping
 ///   any        guardian lost                        kill the workers                                  done, once none
-///   is left
+///   left
 #pragma once
 
 #include "rendezvous/messages.hpp"
+#include "rendezvous/world_history.hpp"
 
 #include <chrono>
 #include <optional>
@@ -90,6 +91,8 @@ class AgentCore {
   AgentState state() const { return state_; }
   int round() const { return round_; }  ///< Of the last start; -1 before.
   int stop_signal() const { return stop_signal_; }
+  /// For Joined::past.
+  const std::vector<rendezvous::PastWorld>& past_worlds() const { return history_.worlds(); }
 
  private:
   void on(const rendezvous::Order& order);
@@ -97,6 +100,7 @@ class AgentCore {
   void on(const rendezvous::StopOrder& order);
   void on(const rendezvous::FinishOrder& order);
   void on(const rendezvous::NewsOrder& news);
+  void on(const rendezvous::ConfirmedOrder& order);
   void on(const WorkerEnded& ended);
   void on(const WorkersGone& gone);
   void on(const StopRequested& request);
@@ -115,6 +119,7 @@ class AgentCore {
   int stop_signal_ = 0;   ///< A stop was asked for: the agent leaves when its workers are gone.
   bool guardian_lost_ = false;
   std::optional<rendezvous::FinishOrder> finish_;  ///< Came while workers lived.
+  rendezvous::WorldHistory history_;
   std::vector<AgentAction> actions_;
 };
 

@@ -93,6 +93,8 @@ void Membership::on(const Failed& failed) {
   }
 }
 
+void Membership::on(const Started&) {}  // nobody was asked: no start order wants it yet
+
 void Membership::on(const Stopped& stopped) {
   auto* node = find_member(stopped.agent, stopped.round);
   if (node == nullptr || node->part == Part::kWaiting) return;

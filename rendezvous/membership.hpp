@@ -44,7 +44,7 @@ struct Lost {
 /// Time has passed.
 struct Tick {};
 
-using Event = std::variant<Joined, Stopped, Failed, Succeeded, Leaving, Lost, Tick>;
+using Event = std::variant<Joined, Started, Stopped, Failed, Succeeded, Leaving, Lost, Tick>;
 
 /// One order, for one or many agents: a stop or a finish is the same for all, and is encoded once.
 struct AddressedOrder {
@@ -95,6 +95,7 @@ class Membership {
   };
 
   void on(const Joined& joined);
+  void on(const Started& started);
   void on(const Stopped& stopped);
   void on(const Failed& failed);
   void on(const Succeeded& succeeded);

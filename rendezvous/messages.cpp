@@ -45,6 +45,9 @@ void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<
   a("restart_count", m.restart_count);
   a("group_rank", m.group_rank);
   a("group_world_size", m.group_world_size);
+  a("recent_restarts", m.recent_restarts);
+  a("fruitless_restarts", m.fruitless_restarts);
+  a("is_confirmed", m.is_confirmed);
 }
 
 template <class Archive, class Message>
@@ -58,6 +61,13 @@ void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<
   a("is_store_host", m.is_store_host);
   a("port", m.port);
   a("past", m.past);
+  a("seen_epoch", m.seen_epoch);
+}
+
+template <class Archive, class Message>
+void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<Message>, Started> {
+  a("agent", m.agent);
+  a("round", m.round);
 }
 
 template <class Archive, class Message>
@@ -110,6 +120,10 @@ void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<
   a("master_port", m.master_port);
   a("serves_workers_store", m.serves_workers_store);
   a("member_addresses", m.member_addresses);
+  a("epoch", m.epoch);
+  a("recent_restarts", m.recent_restarts);
+  a("fruitless_restarts", m.fruitless_restarts);
+  a("wants_confirmation", m.wants_confirmation);
 }
 
 template <class Archive, class Message>
@@ -137,6 +151,11 @@ void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<
   a("is_notable", m.is_notable);
   a("waited_seconds", m.waited_seconds);
   a("limit_seconds", m.limit_seconds);
+}
+
+template <class Archive, class Message>
+void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<Message>, ConfirmedOrder> {
+  a("round", m.round);
 }
 
 class Writer {
@@ -246,6 +265,9 @@ constexpr const char* kType = "type";
 const char* name_of(const Joined&) {
   return "joined";
 }
+const char* name_of(const Started&) {
+  return "started";
+}
 const char* name_of(const Stopped&) {
   return "stopped";
 }
@@ -272,6 +294,9 @@ const char* name_of(const FinishOrder&) {
 }
 const char* name_of(const NewsOrder&) {
   return "news";
+}
+const char* name_of(const ConfirmedOrder&) {
+  return "confirmed";
 }
 
 template <class Variant>

@@ -39,13 +39,16 @@ struct WorkerFailure {
 
 // ---- Reports ----------------------------------------------------------------------------------------------------
 
-/// The last world an agent was a member of.
+/// A world an agent was a member of, as its start order told it.
 struct PastWorld {
-  std::uint64_t epoch = 0;  ///< Of the store that it was under.
+  std::uint64_t epoch = 0;
   int round = -1;
   int restart_count = 0;
   int group_rank = -1;  ///< Its own place.
   int group_world_size = 0;
+  int recent_restarts = 0;     ///< Those of the restarts that still count against the budget.
+  int fruitless_restarts = 0;  ///< Restarts in a row that made no progress.
+  bool is_confirmed = false;   ///< Enough members know of it: no world before it matters any more.
   bool operator==(const PastWorld&) const = default;
 };
 
@@ -58,9 +61,18 @@ struct Joined {
   std::optional<int> rank_hint;  ///< --node-rank, or the scheduler's node id.
   bool is_store_host = false;
   std::uint16_t port = 0;  ///< Already bound: MASTER_PORT should it hold RANK 0.
-  std::optional<PastWorld> past =
-      std::nullopt;  ///< What it was part of before: how a successor of a lost host learns it.
+  /// What it was part of before, oldest first (see WorldHistory): how a successor of a lost host learns it. An agent
+  /// says joined only when no worker of any of them lives on it.
+  std::vector<PastWorld> past = {};
+  std::uint64_t seen_epoch = 0;  ///< The highest epoch of a store that it joined before; 0: none.
   bool operator==(const Joined&) const = default;
+};
+
+/// The answer to a start order that wants confirmation: the agent will tell of this world wherever it joins later.
+struct Started {
+  AgentId agent;
+  int round = 0;
+  bool operator==(const Started&) const = default;
 };
 
 struct Stopped {
@@ -99,7 +111,7 @@ struct Will {
   bool operator==(const Will&) const = default;
 };
 
-using Report = std::variant<Joined, Stopped, Failed, Succeeded, Leaving, Will>;
+using Report = std::variant<Joined, Started, Stopped, Failed, Succeeded, Leaving, Will>;
 
 // ---- Orders -----------------------------------------------------------------------------------------------------
 
@@ -117,14 +129,18 @@ struct StartOrder {
   std::uint16_t master_port = 0;
   bool serves_workers_store = false;  ///< This agent holds RANK 0.
   std::vector<std::string> member_addresses =
-      {};  ///< For the one that serves the workers' store: who may use it. Empty: all.
+      {};                   ///< For the one that serves the workers' store: who may use it. Empty: all.
+  std::uint64_t epoch = 1;  ///< Of the leader; grows with every take-over, so (epoch, round) names a world.
+  int recent_restarts = 0;  ///< As in PastWorld.
+  int fruitless_restarts = 0;
+  bool wants_confirmation = false;  ///< Another host may take over: say started.
   bool operator==(const StartOrder&) const = default;
 };
 
 struct StopOrder {
   int round = 0;
   std::string why;
-  bool at_once = false;  ///< No grace: another world may begin elsewhere.
+  bool at_once = false;  ///< No grace, also for workers that are being stopped already: another world may begin.
   bool operator==(const StopOrder&) const = default;
 };
 
@@ -149,7 +165,13 @@ struct NewsOrder {
   bool operator==(const NewsOrder&) const = default;
 };
 
-using Order = std::variant<StartOrder, StopOrder, FinishOrder, NewsOrder>;
+/// The world of this round is the last one whatever happens: earlier ones may be forgotten.
+struct ConfirmedOrder {
+  int round = 0;
+  bool operator==(const ConfirmedOrder&) const = default;
+};
+
+using Order = std::variant<StartOrder, StopOrder, FinishOrder, NewsOrder, ConfirmedOrder>;
 
 std::string encode(const Report& report);
 std::string encode(const Order& order);

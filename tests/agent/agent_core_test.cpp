@@ -37,6 +37,7 @@ std::string name_of(const AgentAction& action) {
         return "stopped " + std::to_string(std::get<rdzv::Stopped>(a.report).round);
       }
       if (std::holds_alternative<rdzv::Failed>(a.report)) return "failed";
+      if (std::holds_alternative<rdzv::Started>(a.report)) return "started";
       if (std::holds_alternative<rdzv::Succeeded>(a.report)) return "succeeded";
       if (const auto* leaving = std::get_if<rdzv::Leaving>(&a.report)) {
         return leaving->workers_gone ? "left" : "leaving";
@@ -76,6 +77,41 @@ TEST_CASE("a run that goes well is a start, a success and a finish") {
   REQUIRE(on(WorkersGone{}) == Names{"succeeded"});
   REQUIRE(on(finish(0)) == Names{"end 0"});
   REQUIRE(on.core.state() == AgentState::kDone);
+}
+
+TEST_CASE("a stop at once kills, also workers that are being stopped already") {
+  Driver on;
+  on(start(0));
+  REQUIRE(on(rdzv::Order(rdzv::StopOrder{0, "n3 joined"})) == Names{"stop 15"});
+  REQUIRE(on(rdzv::Order(rdzv::StopOrder{0, "n3 was lost", true})) == Names{"kill"});
+  REQUIRE(on(WorkersGone{}) == Names{"stopped 0"});
+  on(start(1));
+  REQUIRE(on(rdzv::Order(rdzv::StopOrder{0, "late", true})).empty());
+  REQUIRE(on(rdzv::Order(rdzv::StopOrder{1, "n3 was lost", true})) == Names{"kill"});
+}
+
+TEST_CASE("an agent remembers its worlds back to the last one that was confirmed") {
+  Driver on;
+  const auto start_of = [](int round) {
+    rdzv::StartOrder order;
+    order.round = round;
+    order.epoch = 2;
+    order.wants_confirmation = true;
+    return rdzv::Order(order);
+  };
+  REQUIRE(on(start_of(4)) == Names{"started", "spawn 4"});
+  on(rdzv::Order(rdzv::StopOrder{4, "n3 joined"}));
+  on(WorkersGone{});
+  on(start_of(5));
+  REQUIRE(on.core.past_worlds().size() == 2);
+  REQUIRE_FALSE(on.core.past_worlds().front().is_confirmed);
+  on(rdzv::Order(rdzv::ConfirmedOrder{4}));  // late
+  REQUIRE(on.core.past_worlds().size() == 2);
+  on(rdzv::Order(rdzv::ConfirmedOrder{5}));
+  REQUIRE(on.core.past_worlds().size() == 1);
+  REQUIRE(on.core.past_worlds().front().round == 5);
+  REQUIRE(on.core.past_worlds().front().epoch == 2);
+  REQUIRE(on.core.past_worlds().front().is_confirmed);
 }
 
 TEST_CASE("the first failure is told at once, and the rest are stopped and told when all are gone") {

@@ -38,7 +38,8 @@ TEST_CASE("every report comes back as it was sent") {
   const std::vector<Report> reports = {
       Joined{"a", "n1", {"10.0.0.1", "fe80::1"}, 8, "trainer", 4, true, 29500},
       Joined{"a", "n1", {}, 1, "default", std::nullopt, false, 0},
-      Joined{"a", "n1", {}, 1, "default", 0, false, 1, PastWorld{2, 7, 3, 1, 4}},
+      Joined{"a", "n1", {}, 1, "default", 0, false, 1, {{2, 7, 3, 1, 4, 2, 1, true}, {2, 8, 3, 1, 5}}, 3},
+      Started{"a", 3},
       Stopped{"a", 3, {full_failure(), WorkerFailure{}}, true},
       Failed{"a", 3, full_failure()},
       Succeeded{"a", 7},
@@ -61,14 +62,19 @@ TEST_CASE("every order comes back as it was sent") {
                    "10.0.0.1",
                    65535,
                    true,
-                   {"10.0.0.1", "fe80::1%eth0"}};
+                   {"10.0.0.1", "fe80::1%eth0"},
+                   3,
+                   1,
+                   2,
+                   true};
   FinishOrder finish{139, "rank 3 died", full_failure(), {full_failure()}, 12, 2, 1};
   const std::vector<Order> orders = {start,
                                      StopOrder{2, "b was lost"},
                                      StopOrder{2, "cut off", true},
                                      finish,
                                      FinishOrder{},
-                                     NewsOrder{"1 of 2 nodes are here", true, false, 1.5, 600}};
+                                     NewsOrder{"1 of 2 nodes are here", true, false, 1.5, 600},
+                                     ConfirmedOrder{3}};
   for (const auto& order : orders) REQUIRE(decode_order(encode(order)) == order);
 }
 
