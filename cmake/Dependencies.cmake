@@ -24,3 +24,10 @@ find_path(TP_GLOO_INCLUDE_DIR gloo/context.h REQUIRED)
 find_library(TP_GLOO_LIBRARY gloo REQUIRED)
 target_include_directories(tp_gloo SYSTEM INTERFACE ${TP_GLOO_INCLUDE_DIR})
 target_link_libraries(tp_gloo INTERFACE ${TP_GLOO_LIBRARY})
+
+# Only the hash functions of Mbed TLS, linked statically: nothing to load at start-up.
+add_library(tp_mbedcrypto INTERFACE)
+find_path(TP_MBEDTLS_INCLUDE_DIR mbedtls/md.h REQUIRED)
+find_library(TP_MBEDCRYPTO_LIBRARY NAMES libmbedcrypto.a mbedcrypto REQUIRED)
+target_include_directories(tp_mbedcrypto SYSTEM INTERFACE ${TP_MBEDTLS_INCLUDE_DIR})
+target_link_libraries(tp_mbedcrypto INTERFACE ${TP_MBEDCRYPTO_LIBRARY})

@@ -67,6 +67,8 @@ constexpr FieldList fields_of(std::uint8_t opcode) {
       return {kFirstU32, kRole, kKey, kUser, kAgent, kU64};
     case Opcode::kMailPush:
       return {kKey, kU64, kValue};
+    case Opcode::kProve:
+      return {kKey, kAgent};
     case Opcode::kLeaveWill:
       return {kU64, kFirstU32, kSecondU32, kValue};
     case Opcode::kValidate:

@@ -13,11 +13,11 @@ namespace tensorplay::store {
 /// the strings out.
 struct Request {
   Opcode opcode = Opcode::kPing;
-  std::string key;                ///< Key, queue, mailbox, agent (DECLARE_LOST) or run id (HELLO).
+  std::string key;                ///< Key, queue, mailbox, agent (DECLARE_LOST), run id (HELLO) or nonce (PROVE).
   std::string value;              ///< Payload; `expected` of a COMPARE_SET.
   std::string desired;            ///< Of a COMPARE_SET.
   std::string user;               ///< Of a HELLO.
-  std::string agent;              ///< Of a HELLO.
+  std::string agent;              ///< Of a HELLO; the proof of a PROVE.
   std::vector<std::string> keys;  ///< Of the requests on several keys.
   std::uint64_t number = 0;       ///< Delta, world size, nonce, epoch, sequence, index or token: the request's u64.
   std::uint32_t first_u32 = 0;    ///< Version (HELLO), keep-alive in ms (LEAVE_WILL).

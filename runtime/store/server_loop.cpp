@@ -325,7 +325,9 @@ void ServerLoop::flush_dirty() {
 
 void ServerLoop::refuse(Connection& connection, const std::string& reason) {
   const auto peer = base::SocketAddress::of_peer_or_empty(connection.fd.get());
-  base::log::write_limited(base::log::Level::kWarning, "store refusal",
+  // What strangers do must not hide what our own ends are told; how a reason begins tells its kind.
+  const auto kind = connection.session.has_tried_hello ? reason.substr(0, 12) : std::string("store refusal");
+  base::log::write_limited(base::log::Level::kWarning, kind,
                            "store: closed the connection of " + peer.to_string() + ": " + reason);
   flush(connection);
   close(connection);

@@ -62,6 +62,8 @@ std::optional<std::string> StoreService::handle(Session& session, Request& reque
       return std::nullopt;
     case Opcode::kHello:
       return handle_hello(session, request);
+    case Opcode::kProve:
+      return handle_prove(session, request);
     default:
       break;
   }

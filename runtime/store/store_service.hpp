@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/store/authenticator.hpp"
 #include "runtime/store/key_table.hpp"
 #include "runtime/store/mailbox_table.hpp"
 #include "runtime/store/output_queue.hpp"
@@ -7,6 +8,7 @@
 #include "runtime/store/will_table.hpp"
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -20,6 +22,7 @@ struct ServiceOptions {
   std::string run_id;
   std::string user;
   std::uint64_t epoch = 0;
+  std::shared_ptr<const Authenticator> authenticator = nullptr;  ///< With one, agents have to prove themselves.
 };
 
 /// What the service knows of one connection. The owner of the connection owns it, and keeps it until after `closed`.
@@ -28,7 +31,9 @@ struct Session {
   std::uint64_t round = 0;  ///< In which round it was opened.
   std::string agent;        ///< From its hello.
   Role role = Role::kClient;
+  bool has_tried_hello = false;
   bool said_hello = false;
+  std::unique_ptr<HelloTranscript> challenge;  ///< Its hello fits; its proof is awaited.
   bool used_workers_table = false;
   bool is_outside_round = false;  ///< Its host has no place in the round: no workers' table for it.
   bool is_waiting = false;        ///< For a key, a queue, a barrier or a mailbox's entry.
@@ -89,6 +94,7 @@ class StoreService {
   Refusal handle_queues(Session& session, Request& request);
   Refusal handle_wait(Session& session, Request& request, WaitKind kind);
   Refusal handle_hello(Session& session, Request& request);
+  Refusal handle_prove(Session& session, const Request& request);
   Refusal handle_agent(Session& session, Request& request, TimePoint now, std::int64_t unix_micros);
   Refusal check_keys(const Request& request) const;
   void cancel_wait(Session& session);

@@ -1,4 +1,4 @@
-// The extensions' half of StoreService: hello, mailboxes, wills.
+// The extensions' half of StoreService: hello, proof, mailboxes, wills.
 #include "runtime/store/store_service.hpp"
 
 #include <tuple>
@@ -8,7 +8,7 @@ namespace tensorplay::store {
 StoreService::Refusal StoreService::handle_hello(Session& session, Request& request) {
   const bool is_agent = request.role == static_cast<std::uint8_t>(Role::kAgent);
   const auto& [run_id, user, epoch] = std::tie(request.key, request.user, request.number);
-  HelloReply reply{HelloStatus::kWelcome, kExtensionVersion, options_.run_id, options_.user, options_.epoch};
+  HelloReply reply{HelloStatus::kWelcome, kExtensionVersion, options_.run_id, options_.user, options_.epoch, ""};
   // A worker's store client need not know what job it is in; an agent must.
   if (request.first_u32 != kExtensionVersion) {
     reply.status = HelloStatus::kOtherVersion;
@@ -20,17 +20,61 @@ StoreService::Refusal StoreService::handle_hello(Session& session, Request& requ
     reply.status = HelloStatus::kOldEpoch;
   } else if (is_agent && epoch > options_.epoch) {
     reply.status = HelloStatus::kServerIsOld;
+  } else if (is_agent && options_.authenticator) {
+    reply.status = HelloStatus::kProve;
+    reply.server_nonce = options_.authenticator->make_nonce();
   }
+  session.has_tried_hello = true;
   std::string bytes;
   encode_hello_reply(bytes, reply);
   session.output.put(bytes);
   mark_dirty(session);
+  // What an earlier hello of this connection was granted ends with it.
+  session.said_hello = false;
+  session.challenge.reset();
+  if (reply.status == HelloStatus::kProve) {
+    session.challenge = std::make_unique<HelloTranscript>(
+        HelloTranscript{run_id, user, std::move(request.agent), std::move(reply.server_nonce), ""});
+    return std::nullopt;
+  }
   if (reply.status != HelloStatus::kWelcome) {
     return "its hello is for another store: run '" + run_id + "', user '" + user + "', epoch " + std::to_string(epoch);
   }
   session.said_hello = true;
   session.role = is_agent ? Role::kAgent : Role::kClient;
   session.agent = std::move(request.agent);
+  return std::nullopt;
+}
+
+StoreService::Refusal StoreService::handle_prove(Session& session, const Request& request) {
+  const std::string& proof = request.agent;
+  const auto answer = [&](ProofStatus status, std::string_view server_proof = {}) {
+    std::string bytes;
+    encode_proof_reply(bytes, status, server_proof);
+    session.output.put(bytes);
+    mark_dirty(session);
+  };
+  if (!options_.authenticator && session.said_hello && session.role == Role::kAgent) {
+    answer(ProofStatus::kNotAsked);
+    return "this job has no secret and the agent has one; give all nodes the same --rdzv-token-file";
+  }
+  const auto transcript = std::move(session.challenge);  // One try a hello.
+  if (!transcript) return "it proves what nobody asked for";
+  if (proof.empty()) {
+    answer(ProofStatus::kNoProof);
+    return "the agent has no secret and this job has one; give all nodes the same --rdzv-token-file";
+  }
+  transcript->client_nonce = request.key;
+  const bool is_right = request.key.size() == kNonceBytes &&
+                        options_.authenticator->is_equal(proof, options_.authenticator->client_proof(*transcript));
+  if (!is_right) {
+    answer(ProofStatus::kWrong);
+    return "the agent's secret is not this job's; give all nodes the same --rdzv-token-file";
+  }
+  answer(ProofStatus::kProven, options_.authenticator->server_proof(*transcript));
+  session.said_hello = true;
+  session.role = Role::kAgent;
+  session.agent = transcript->agent;
   return std::nullopt;
 }
 

@@ -21,7 +21,8 @@ base::UniqueFd listener_of(TCPStoreServerOptions& options) {
 
 ServiceOptions service_options_of(TCPStoreServerOptions& options) {
   if (options.user.empty()) options.user = base::current_user();
-  return {options.has_agent_table, std::move(options.run_id), std::move(options.user), options.epoch};
+  return {options.has_agent_table, std::move(options.run_id), std::move(options.user), options.epoch,
+          std::move(options.authenticator)};
 }
 
 /// A thread that takes none of the process's signals: those are for whoever waits for them.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/base/fd.hpp"
+#include "runtime/store/authenticator.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -21,6 +22,7 @@ struct TCPStoreServerOptions {
   std::string run_id;              ///< What our own ends' hello must name.
   std::string user;                ///< The same; empty: the effective user's name.
   std::uint64_t epoch = 0;
+  std::shared_ptr<const Authenticator> authenticator;  ///< Agents have to prove that they know the job's secret.
   std::size_t max_connections = 20'000;
 };
 

@@ -219,6 +219,17 @@ void encode_hello_reply(std::string& out, const HelloReply& reply) {
   put_bytes(out, reply.run_id);
   put_bytes(out, reply.user);
   put_u64(out, reply.epoch);
+  if (reply.status == HelloStatus::kProve) put_bytes(out, reply.server_nonce);
+}
+
+void encode_prove(std::string& out, std::string_view client_nonce, std::string_view proof) {
+  put_keyed(out, Opcode::kProve, client_nonce);
+  put_bytes(out, proof);
+}
+
+void encode_proof_reply(std::string& out, ProofStatus status, std::string_view server_proof) {
+  put_u8(out, static_cast<std::uint8_t>(status));
+  put_bytes(out, server_proof);
 }
 
 }  // namespace tensorplay::store

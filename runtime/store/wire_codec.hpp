@@ -45,6 +45,7 @@ enum class Opcode : std::uint8_t {
   kKeepAlive = 0xE7,     ///< This agent is alive.
   kCancelWill = 0xE8,    ///< This agent leaves of its own accord.
   kDeclareLost = 0xE9,   ///< A guardian's word that its agent is dead.
+  kProve = 0xEA,         ///< An agent's proof that it knows the job's secret, when its hello was answered by kProve.
 };
 
 inline constexpr std::uint32_t kValidateMagic = 0x3C85F7CE;
@@ -64,6 +65,7 @@ inline constexpr std::size_t kMaxKeyListBytes = 64 << 20;
 /// set it, since TCPStore clients put a slash in front of every key.
 inline constexpr std::string_view kExtensionProbeKey = "tp/extensions/1";
 inline constexpr std::uint32_t kExtensionVersion = 1;
+inline constexpr std::size_t kNonceBytes = 32;
 
 /// The one mailbox that the network may push to.
 inline constexpr std::string_view kInbox = "inbox";
@@ -73,7 +75,7 @@ std::string orders_mailbox(std::string_view agent);
 
 enum class Role : std::uint8_t { kClient = 0, kAgent = 1 };
 
-/// What a server answers to a hello. Anything but kWelcome ends the connection.
+/// What a server answers to a hello. Anything but kWelcome and kProve ends the connection.
 enum class HelloStatus : std::uint8_t {
   kWelcome = 0,
   kOtherVersion = 1,
@@ -81,6 +83,15 @@ enum class HelloStatus : std::uint8_t {
   kOtherUser = 3,
   kOldEpoch = 4,     ///< The peer's epoch is behind the server's.
   kServerIsOld = 5,  ///< The server's epoch is behind the peer's: a later host has taken over from it.
+  kProve = 6,        ///< All fits, and a PROVE must follow: the job has a secret.
+};
+
+/// What a server answers to a PROVE. Anything but kProven ends the connection.
+enum class ProofStatus : std::uint8_t {
+  kProven = 0,
+  kNoProof = 1,   ///< The peer gave none: it has no secret.
+  kWrong = 2,     ///< Its secret is another.
+  kNotAsked = 3,  ///< This server has no secret.
 };
 
 enum class MailPushStatus : std::uint8_t { kKept = 0, kHadItAlready = 1 };
@@ -102,6 +113,7 @@ struct HelloReply {
   std::string run_id;
   std::string user;
   std::uint64_t epoch = 0;
+  std::string server_nonce;  ///< On the wire with kProve only.
 };
 
 // ---- Primitives: each appends to `out`.
@@ -150,8 +162,13 @@ void encode_leave_will(std::string& out, std::uint64_t token, std::uint32_t keep
 void encode_keep_alive(std::string& out);
 void encode_cancel_will(std::string& out);
 void encode_declare_lost(std::string& out, std::string_view agent, std::uint64_t token);
+/// Both empty: the peer has no secret, and says so that the server can tell its people.
+void encode_prove(std::string& out, std::string_view client_nonce, std::string_view proof);
 
-/// The reply to a hello: u8 status, u32 version, string run id, string user, u64 epoch.
+/// The reply to a hello: u8 status, u32 version, string run id, string user, u64 epoch; with kProve, string nonce.
 void encode_hello_reply(std::string& out, const HelloReply& reply);
+
+/// The reply to a PROVE: u8 status, string proof (empty unless kProven).
+void encode_proof_reply(std::string& out, ProofStatus status, std::string_view server_proof);
 
 }  // namespace tensorplay::store

@@ -32,7 +32,8 @@ struct Peer {
 };
 
 struct Service {
-  explicit Service(bool has_agent_table = true) : service({has_agent_table, "job7", "ada", 4}) {}
+  explicit Service(bool has_agent_table = true, std::shared_ptr<const Authenticator> authenticator = nullptr)
+      : service({has_agent_table, "job7", "ada", 4, std::move(authenticator)}) {}
 
   std::unique_ptr<Peer> connect() {
     auto peer = std::make_unique<Peer>();
@@ -287,4 +288,96 @@ TEST_CASE("a report that is sent again on a new connection is kept once") {
   REQUIRE(s.ask(*second, encode_mail_push, kInbox, 0, "joined") == byte(1));
   REQUIRE(s.service.try_pop(kInbox) == "joined");
   REQUIRE_FALSE(s.service.try_pop(kInbox));
+}
+
+namespace {
+
+/// Proofs that people can read, in place of cryptography.
+struct FakeAuthenticator final : Authenticator {
+  std::string make_nonce() const override { return std::string(kNonceBytes, 's'); }
+  std::string client_proof(const HelloTranscript& t) const override { return "client of " + words(t); }
+  std::string server_proof(const HelloTranscript& t) const override { return "server of " + words(t); }
+  bool is_equal(std::string_view a, std::string_view b) const override { return a == b; }
+  static std::string words(const HelloTranscript& t) {
+    return t.run_id + ' ' + t.user + ' ' + t.agent + ' ' + t.server_nonce + ' ' + t.client_nonce;
+  }
+};
+
+struct SecretService : Service {
+  SecretService() : Service(true, std::make_shared<FakeAuthenticator>()) {}
+  std::string hello_of_agent(Peer& peer) {
+    return ask(peer, encode_hello, Hello{1, Role::kAgent, "job7", "ada", "n1", 4});
+  }
+  std::string prove(Peer& peer, const std::string& proof) { return ask(peer, encode_prove, client_nonce, proof); }
+
+  std::string client_nonce = std::string(kNonceBytes, 'c');
+  HelloTranscript transcript{"job7", "ada", "n1", std::string(kNonceBytes, 's'), client_nonce};
+};
+
+std::string proof_reply(ProofStatus status, std::string_view proof = {}) {
+  std::string bytes;
+  encode_proof_reply(bytes, status, proof);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("with a secret an agent gets nowhere before both sides have proved it") {
+  SecretService s;
+  const FakeAuthenticator known;
+  auto agent = s.connect();
+  const auto challenge = s.hello_of_agent(*agent);
+  REQUIRE(static_cast<HelloStatus>(challenge.at(0)) == HelloStatus::kProve);
+  REQUIRE(challenge.ends_with(value_reply(std::string(kNonceBytes, 's'))));
+  REQUIRE(s.prove(*agent, known.client_proof(s.transcript)) ==
+          proof_reply(ProofStatus::kProven, known.server_proof(s.transcript)));
+  REQUIRE(s.ask(*agent, encode_mail_push, kInbox, 0, "joined") == byte(0));
+  REQUIRE(s.service.try_pop(kInbox) == "joined");
+
+  auto hasty = s.connect();
+  s.hello_of_agent(*hasty);
+  REQUIRE(s.ask(*hasty, encode_mail_push, kInbox, 0, "forged").empty());
+  REQUIRE_FALSE(hasty->closed_because.empty());
+  REQUIRE_FALSE(s.service.try_pop(kInbox));
+}
+
+TEST_CASE("a wrong, missing, repeated or reflected proof costs the connection") {
+  const FakeAuthenticator known;
+  const auto refused = [&](ProofStatus status, const auto& act) {
+    SecretService s;
+    auto agent = s.connect();
+    s.hello_of_agent(*agent);
+    REQUIRE(act(s, *agent) == proof_reply(status));
+    REQUIRE_FALSE(agent->closed_because.empty());
+  };
+  refused(ProofStatus::kWrong, [&](auto& s, auto& agent) { return s.prove(agent, "guess"); });
+  refused(ProofStatus::kWrong, [&](auto& s, auto& agent) { return s.prove(agent, known.server_proof(s.transcript)); });
+  refused(ProofStatus::kWrong, [&](auto& s, auto& agent) {
+    s.client_nonce = s.transcript.client_nonce = "short";
+    return s.prove(agent, known.client_proof(s.transcript));
+  });
+  refused(ProofStatus::kNoProof, [&](auto& s, auto& agent) { return s.ask(agent, encode_prove, "", ""); });
+
+  SecretService s;
+  auto uninvited = s.connect();
+  REQUIRE(s.prove(*uninvited, known.client_proof(s.transcript)).empty());
+  REQUIRE_FALSE(uninvited->closed_because.empty());
+  auto twice = s.connect();
+  s.hello_of_agent(*twice);
+  s.prove(*twice, known.client_proof(s.transcript));
+  REQUIRE(s.prove(*twice, known.client_proof(s.transcript)).empty());
+  REQUIRE_FALSE(twice->closed_because.empty());
+}
+
+TEST_CASE("an agent that proves itself to a store without a secret is told so, workers need no proof") {
+  Service open;
+  auto agent = open.connect_agent("n1");
+  REQUIRE(open.ask(*agent, encode_prove, "", "") == proof_reply(ProofStatus::kNotAsked));
+  REQUIRE_FALSE(agent->closed_because.empty());
+
+  SecretService closed;
+  auto worker = closed.connect();
+  REQUIRE(static_cast<HelloStatus>(closed.ask(*worker, encode_hello, Hello{}).at(0)) == HelloStatus::kWelcome);
+  REQUIRE(closed.ask(*worker, encode_get_wait, "/k").empty());
+  REQUIRE(worker->closed_because.empty());
 }

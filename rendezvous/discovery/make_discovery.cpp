@@ -1,0 +1,13 @@
+#include "rendezvous/discovery/discovery.hpp"
+#include "rendezvous/discovery/endpoint_search.hpp"
+#include "tensorplay/distributed/errors.hpp"
+
+namespace tensorplay::rendezvous {
+
+std::unique_ptr<Discovery> make_discovery(const std::string& backend, DiscoveryOptions options) {
+  if (backend == "static") return std::make_unique<EndpointSearch>(std::move(options), choose_static);
+  if (backend == "c10d") return std::make_unique<EndpointSearch>(std::move(options), choose_endpoint);
+  throw distributed::InvalidArgument("there is no rendezvous called '" + backend + "'");
+}
+
+}  // namespace tensorplay::rendezvous
