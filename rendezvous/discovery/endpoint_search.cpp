@@ -29,6 +29,8 @@ constexpr double kPauseGrowth = 1.5;
 constexpr milliseconds kLongestPause{1'000};
 // A name that does not resolve yet cannot be waited for: it is asked for again each second.
 constexpr milliseconds kAskAgain{1'000};
+// The scheduler's controller serves a whole cluster.
+constexpr milliseconds kAskSchedulerAgain{10'000};
 // An address that does not answer may have moved.
 constexpr milliseconds kAddressesLast{5'000};
 // What passes within this time is no news for people.
@@ -49,6 +51,7 @@ struct Place {
   EndpointView view;
   std::unique_ptr<NameLookup> lookup;
   Clock::time_point ask_again;
+  Clock::time_point ask_scheduler_again{};
   std::vector<SocketAddress> addresses;
   std::unique_ptr<StoreProbe> probe;
   Clock::time_point probe_again;
@@ -129,6 +132,7 @@ class Search {
   void advance(Place& place, Clock::time_point now) {
     if (place.lookup && place.lookup->is_done()) {
       place.addresses = place.lookup->addresses();
+      if (place.addresses.empty()) place.addresses = addresses_from_scheduler(place, now);
       place.view.is_own = is_own(place);
       if (place.addresses.empty() && !place.view.is_port_taken) {
         place.view.finding = {Answer::kUnresolved, 0, place.lookup->error()};
@@ -147,6 +151,18 @@ class Search {
         kLongestPause);
     // Whoever held the port may be gone.
     if (place.view.finding.answer == Answer::kUnreachable) place.view.is_port_taken = false;
+  }
+
+  /// Where DNS fails, as it does at the edge of many a cluster.
+  std::vector<SocketAddress> addresses_from_scheduler(Place& place, Clock::time_point now) {
+    if (!options_.ask_scheduler || now < place.ask_scheduler_again) return {};
+    std::vector<SocketAddress> addresses;
+    for (const auto& literal : options_.ask_scheduler(place.endpoint.host)) {
+      const auto more = SocketAddress::resolve(literal, place.endpoint.port);
+      addresses.insert(addresses.end(), more.begin(), more.end());
+    }
+    if (addresses.empty()) place.ask_scheduler_again = Clock::now() + kAskSchedulerAgain;
+    return addresses;
   }
 
   void start_what_is_due(Place& place, Clock::time_point now) {

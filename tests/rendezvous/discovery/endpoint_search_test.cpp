@@ -213,6 +213,19 @@ TEST_CASE("the deadline's error names the last reason of each endpoint") {
   CHECK(unresolved.find("is_host=True") != std::string::npos);
 }
 
+TEST_CASE("the scheduler is asked for a name that the resolver does not know") {
+  const Host host(place_on("127.0.0.1"));
+  auto options = options_for(host.server.port(), "n1.cluster.invalid");
+  std::string asked;
+  options.ask_scheduler = [&](const std::string& name) {
+    asked = name;
+    return std::vector<std::string>{"127.0.0.1"};
+  };
+  options.is_host = false;
+  REQUIRE_FALSE(find("static", options).is_host);
+  REQUIRE(asked == "n1.cluster.invalid");
+}
+
 TEST_CASE("a host that is stopped is waited for") {
   const auto held = base::listen_on("127.0.0.1", 0);  // Accepts in the kernel, answers never.
   const auto port = base::SocketAddress::of_local_end(held.get()).port();
