@@ -30,12 +30,23 @@ CharModel::CharModel(const ModelShape& shape, std::uint64_t seed) : shape_(shape
   }
 }
 
-float CharModel::loss(const Batch& batch, std::span<float> gradients) {
+std::vector<CharModel::Piece> CharModel::pieces() const {
+  std::vector<Piece> pieces = {{"embedding", 0, {shape_.vocabulary, shape_.embedding}}};
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const Layer& layer = layers_[i];
+    const std::string name = "layer" + std::to_string(i);
+    pieces.push_back({name + ".weight", layer.weight, {layer.inputs, layer.outputs}});
+    pieces.push_back({name + ".bias", layer.bias, {layer.outputs}});
+  }
+  return pieces;
+}
+
+float CharModel::loss(const Batch& batch, std::span<float> gradients, const Ready& ready) {
   std::fill(gradients.begin(), gradients.end(), 0.0F);
   forward(batch);
   std::vector<float> derivative;
   const float result = cross_entropy(batch, derivative);
-  backward(batch, std::move(derivative), gradients);
+  backward(batch, std::move(derivative), gradients, ready);
   return result;
 }
 
@@ -79,7 +90,8 @@ float CharModel::cross_entropy(const Batch& batch, std::vector<float>& derivativ
   return static_cast<float>(sum / batch.size);
 }
 
-void CharModel::backward(const Batch& batch, std::vector<float> derivative, std::span<float> gradients) {
+void CharModel::backward(const Batch& batch, std::vector<float> derivative, std::span<float> gradients,
+                         const Ready& ready) {
   for (std::size_t i = layers_.size(); i-- > 0;) {
     const Layer& layer = layers_[i];
     const std::vector<float>& input = activations_[i];
@@ -91,6 +103,8 @@ void CharModel::backward(const Batch& batch, std::vector<float> derivative, std:
             derivative[static_cast<std::size_t>(sample * layer.outputs + j)];
       }
     }
+    ready(2 * i + 2);
+    ready(2 * i + 1);
     std::vector<float> below(input.size(), 0.0F);
     add_product_transposed_right(derivative.data(), &parameters_[layer.weight], below.data(), batch.size, layer.outputs,
                                  layer.inputs);
@@ -105,6 +119,7 @@ void CharModel::backward(const Batch& batch, std::vector<float> derivative, std:
       gradients[row + j] += derivative[k * static_cast<std::size_t>(shape_.embedding) + j];
     }
   }
+  ready(0);
 }
 
 }  // namespace train

@@ -1,9 +1,13 @@
 #pragma once
 
 #include "apps/train/corpus.hpp"
+#include "tensorplay/distributed/tensor.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace train {
@@ -19,8 +23,8 @@ struct ModelShape {
 /// Guesses the next character from the last few: their embeddings one after the other, hidden layers with tanh, and a
 /// softmax over the vocabulary.
 ///
-/// All parameters lie in one array, and their gradients in another of the same layout: one all_reduce averages them,
-/// one loop updates them, one write saves them.
+/// All parameters lie in one array, and their gradients in another of the same layout: one loop updates them, one write
+/// saves them. pieces() says which part is which.
 class CharModel {
  public:
   /// Parameters are random numbers that follow from the seed.
@@ -28,8 +32,20 @@ class CharModel {
 
   std::span<float> parameters() { return parameters_; }
 
+  /// A matrix or a bias within the array.
+  struct Piece {
+    std::string name;
+    std::size_t offset;
+    tensorplay::Shape shape;
+  };
+  std::vector<Piece> pieces() const;
+
+  /// Told which piece's gradient is complete, while the backward pass goes on.
+  using Ready = std::function<void(std::size_t piece)>;
+
   /// Mean cross entropy of the batch, in nats. `gradients` (as long as the parameters) becomes its derivative.
-  float loss(const Batch& batch, std::span<float> gradients);
+  float loss(
+      const Batch& batch, std::span<float> gradients, const Ready& ready = [](std::size_t) {});
 
  private:
   /// A matrix and the bias after it, by their places in the arrays.
@@ -42,7 +58,7 @@ class CharModel {
 
   void forward(const Batch& batch);
   float cross_entropy(const Batch& batch, std::vector<float>& derivative) const;
-  void backward(const Batch& batch, std::vector<float> derivative, std::span<float> gradients);
+  void backward(const Batch& batch, std::vector<float> derivative, std::span<float> gradients, const Ready& ready);
 
   ModelShape shape_;
   std::vector<Layer> layers_;  // The hidden ones and the output.

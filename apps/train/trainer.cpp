@@ -5,6 +5,7 @@
 #include "apps/train/checkpoint.hpp"
 #include "apps/train/corpus.hpp"
 #include "tensorplay/distributed.hpp"
+#include "tensorplay/nn/parallel/distributed_data_parallel.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,6 +20,7 @@ namespace {
 
 namespace dist = tensorplay::distributed;
 using tensorplay::Tensor;
+using tensorplay::nn::parallel::DistributedDataParallel;
 
 /// The world for the time of the training. An exception that unwinds through here reaches the agent before the
 /// connections close; see dist::elastic::record.
@@ -73,6 +75,17 @@ int synchronise(const std::optional<CheckpointFolder>& folder, const State& stat
   return static_cast<int>(step.item());
 }
 
+/// What data parallelism has to know of the model: each piece with its gradient, in the order of `pieces`.
+tensorplay::nn::parallel::Model list(CharModel& model, std::span<float> gradients) {
+  tensorplay::nn::parallel::Model listed;
+  for (const auto& piece : model.pieces()) {
+    listed.parameters.push_back({.name = piece.name,
+                                 .value = Tensor::from_pointer(&model.parameters()[piece.offset], piece.shape),
+                                 .gradient = Tensor::from_pointer(&gradients[piece.offset], piece.shape)});
+  }
+  return listed;
+}
+
 /// Prints a line now and then, with the speed since the last one.
 class Progress {
  public:
@@ -112,25 +125,33 @@ int run(const Options& options) {
   const auto parameters = model.parameters();
   AdamW optimizer(parameters.size(), options.learning_rate);
 
-  // The gradients and, behind them, the loss: one all_reduce averages both.
-  std::vector<float> sums(parameters.size() + 1);
-  const auto gradients = std::span(sums).first(parameters.size());
-  float& loss = sums.back();
+  std::vector<float> gradients(parameters.size());
+  float loss = 0;
 
   std::optional<CheckpointFolder> checkpoints;
   if (rank == 0) checkpoints = open_checkpoints(options, corpus);
   const State state = {parameters, optimizer.state(), std::span(&loss, 1)};
   const int first_step = synchronise(checkpoints, state);
 
+  DistributedDataParallel ddp(list(model, gradients));
+  const auto ready = [&](std::size_t piece) { ddp.mark_ready(piece); };
+
   Progress progress(options.print_every, world_size * options.batch_size);
   for (int step = first_step + 1; step <= options.steps; ++step) {
-    loss = model.loss(corpus.batch(options.seed, step, rank * options.batch_size, options.batch_size), gradients);
-    dist::all_reduce(Tensor::from_span(std::span(sums)), {.op = dist::ReduceOp::AVG});
+    ddp.forward();
+    loss =
+        model.loss(corpus.batch(options.seed, step, rank * options.batch_size, options.batch_size), gradients, ready);
+    ddp.finalize_backward();
     optimizer.update(parameters, gradients, step);
 
+    const bool is_last = step == options.steps;
+    const bool is_saved = step % options.checkpoint_every == 0 || is_last;
+    if (is_saved || step % options.print_every == 0) {
+      dist::all_reduce(Tensor::from_pointer(&loss, {1}), {.op = dist::ReduceOp::AVG});
+    }
     if (rank != 0) continue;
-    progress.step(step, loss, step == options.steps);
-    if (checkpoints && (step % options.checkpoint_every == 0 || step == options.steps)) {
+    progress.step(step, loss, is_last);
+    if (checkpoints && is_saved) {
       checkpoints->save(step, state);
     }
   }
