@@ -102,6 +102,7 @@ std::string dry_run_text(const LaunchPlan& plan, const EnvironmentView& environm
   line("workers here", std::to_string(plan.nproc_per_node) + ", role " + plan.role);
   line("nodes",
        nodes_text(plan) + (plan.max_nodes == 1 ? "" : ", this one has node rank " + std::to_string(plan.node_rank)));
+  if (!plan.scheduler.empty()) line("scheduler", plan.scheduler);
   line("rendezvous",
        plan.rdzv.backend + " at " + (plan.rdzv.endpoint.empty() ? "a place of its own" : plan.rdzv.endpoint));
   for (const auto& [key, value] : plan.rdzv.conf) line("", key + "=" + value);
@@ -142,6 +143,8 @@ std::string dry_run_json(const LaunchPlan& plan, const EnvironmentView& environm
   out["nproc_per_node"] = plan.nproc_per_node;
   out["node_rank"] = plan.node_rank;
   out["role"] = plan.role;
+  out["scheduler"] = plan.scheduler;
+  out["hosts"] = plan.rdzv.hosts;
   out["rdzv_backend"] = plan.rdzv.backend;
   out["rdzv_endpoint"] = plan.rdzv.endpoint;
   out["rdzv_id"] = plan.rdzv.run_id;

@@ -84,6 +84,7 @@ class LogOnConsole {
 AgentResult run_agent(const LaunchPlan& plan, GuardianLink& link) {
   Console console;
   const LogOnConsole log_on_console(console);
+  if (!plan.scheduler.empty() && !plan.says_scheduler) console.say(Chatter::kInfo, plan.scheduler);
   asio::io_context loop(1);
   std::optional<WorkersStore> store;
   try {

@@ -88,8 +88,9 @@ struct LaunchPlan {
   std::string role = "default";
   int max_restarts = 0;
   std::optional<std::chrono::milliseconds> restart_window = std::nullopt;  ///< Restarts come back after this.
-  int no_progress_limit = 0;  ///< Restarts in a row without progress that end the job; 0: no such rule.
-  std::string scheduler;      ///< What tprun concluded about where it runs, in a line; empty: nothing.
+  int no_progress_limit = 0;    ///< Restarts in a row without progress that end the job; 0: no such rule.
+  std::string scheduler;        ///< What tprun concluded about where it runs, in a line; empty: nothing.
+  bool says_scheduler = false;  ///< Shown to people by default, not only at INFO: on the first of many nodes.
   ProgramPlan program;
   LoggingPlan logging;
   NumaBinding numa_binding = NumaBinding::kNone;

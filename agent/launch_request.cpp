@@ -9,7 +9,8 @@
 #include "agent/option_values.hpp"
 #include "agent/program_lookup.hpp"
 #include "agent/rendezvous_plan.hpp"
-#include "agent/scheduler_facts.hpp"
+#include "agent/scheduler/facts.hpp"
+#include "agent/scheduler_choice.hpp"
 #include "agent/usage_error.hpp"
 #include "runtime/base/environment.hpp"
 
@@ -45,8 +46,9 @@ class Planner {
   }
 
   LaunchPlan make(const std::vector<std::string>& program) {
+    scheduler_ = choose_scheduler_facts(settings_, around(), read_choice(settings_, OptionId::kScheduler));
     read_size();
-    plan_rendezvous(settings_, inputs_.machine, plan_);
+    plan_rendezvous(settings_, inputs_.machine, scheduler_, plan_);
     read_workers();
     read_program(program);
     read_failure();
@@ -60,9 +62,11 @@ class Planner {
     if (const Setting* nodes = settings_.find(OptionId::kNnodes)) {
       std::tie(plan_.min_nodes, plan_.max_nodes) = parse_node_range(settings_.quoted(OptionId::kNnodes), nodes->value);
     }
+    fit_nodes_to_scheduler(settings_, scheduler_, plan_);
     plan_.role = settings_.value_or(OptionId::kRole, "default");
     plan_.virtual_local_rank = settings_.is_on(OptionId::kVirtualLocalRank);
-    plan_.nproc_per_node = count_workers(settings_.value_or(OptionId::kNprocPerNode, "1"));
+    plan_.nproc_per_node =
+        count_workers(settings_.value_or(OptionId::kNprocPerNode, std::to_string(scheduler_.workers_here.value_or(1))));
   }
 
   int count_workers(const std::string& text) const {
@@ -180,7 +184,7 @@ class Planner {
     if (const auto text = inputs_.environment.find_non_empty(env::kShutdownTimeout)) {
       return parse_seconds(std::string(env::kShutdownTimeout) + "=" + std::string(*text), *text, 0);
     }
-    const auto kill_wait = find_scheduler_facts(inputs_.environment, inputs_.machine, scheduler).kill_wait;
+    const auto kill_wait = find_kill_wait(around(), scheduler);
     if (!kill_wait) return kUsual;
     return std::max(*kill_wait - kMargin, kLeast);
   }
@@ -243,8 +247,11 @@ class Planner {
     plan_.notes.push_back(settings_.quoted(id) + ": accepted, but has no effect: " + why);
   }
 
+  Surroundings around() const { return {inputs_.environment, inputs_.machine}; }
+
   const LaunchInputs& inputs_;
   const Settings& settings_;
+  SchedulerFacts scheduler_;
   LaunchPlan plan_;
 };
 

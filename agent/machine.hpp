@@ -45,6 +45,13 @@ class Machine {
   /// Folders in which tprun itself lies: that of the name it was called by, then that of the file behind the links.
   virtual std::vector<std::string> own_folders() const = 0;
 
+  /// This host's name, with its domain where the machine itself knows it; nobody is asked over the network.
+  virtual std::string host_name() const = 0;
+
+  /// The command lines of the processes above this one, the parent's first, words joined by blanks; as far as they can
+  /// be seen.
+  virtual std::vector<std::string> ancestors() const = 0;
+
   /// A fresh random UUID (version 4), as text.
   virtual std::string fresh_uuid() const = 0;
 };

@@ -3,8 +3,10 @@
 #include "agent/endpoint.hpp"
 #include "agent/near_miss.hpp"
 #include "agent/option_values.hpp"
+#include "agent/scheduler_choice.hpp"
 #include "agent/usage_error.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace tensorplay::agent {
@@ -26,12 +28,12 @@ std::string find_backend(const Settings& settings) {
 
 class RendezvousPlanner {
  public:
-  RendezvousPlanner(const Settings& settings, const Machine& machine, LaunchPlan& plan)
-      : settings_(settings), machine_(machine), plan_(plan), rdzv_(plan.rdzv) {}
+  RendezvousPlanner(const Settings& settings, const Machine& machine, const SchedulerFacts& scheduler, LaunchPlan& plan)
+      : settings_(settings), machine_(machine), scheduler_(scheduler), plan_(plan), rdzv_(plan.rdzv) {}
 
   void make() {
     rdzv_.backend = find_backend(settings_);
-    rdzv_.run_id = settings_.value_or(OptionId::kRdzvId, "none");
+    rdzv_.run_id = settings_.value_or(OptionId::kRdzvId, scheduler_.run_id);
     if (rdzv_.run_id.empty()) rdzv_.run_id = "none";
     read_conf();
     read_node_rank();
@@ -39,6 +41,8 @@ class RendezvousPlanner {
     plan_.local_addr = settings_.value_or(OptionId::kLocalAddr, "");
     if (settings_.is_on(OptionId::kStandalone)) {
       be_standalone();
+    } else if (plan_.max_nodes > 1 && !scheduler_.hosts.empty() && !gives_rendezvous(settings_)) {
+      plan_scheduled();
     } else if (rdzv_.backend == "static") {
       plan_static();
     } else {
@@ -66,6 +70,10 @@ class RendezvousPlanner {
   }
 
   void read_node_rank() {
+    if (scheduler_.nodes || !scheduler_.hosts.empty()) {
+      rdzv_.node_index = plan_.node_rank = scheduler_.node_index;
+      if (scheduler_.nodes) rdzv_.hosts = scheduler_.hosts;
+    }
     const Setting* rank = settings_.find(OptionId::kNodeRank);
     if (rank == nullptr) return;
     plan_.node_rank_given = true;
@@ -112,6 +120,22 @@ class RendezvousPlanner {
     plan_.node_rank = 0;
   }
 
+  /// On the first hosts of the job, at ports that all nodes derive from the job's name. The hosts first: a port that is
+  /// taken on one of them moves the meeting to the next host, and a lost host is followed by another one.
+  void plan_scheduled() {
+    constexpr std::size_t kHosts = 3;
+    const std::size_t hosts = std::min({kHosts, scheduler_.hosts.size(), static_cast<std::size_t>(plan_.max_nodes)});
+    rdzv_.backend = "c10d";
+    for (const std::uint16_t port : scheduler_.ports) {
+      for (std::size_t i = 0; i < hosts; ++i) {
+        const std::string& host = scheduler_.hosts[i];
+        rdzv_.endpoints.push_back({host, port});
+        rdzv_.endpoint += (rdzv_.endpoint.empty() ? "" : ",") + format_endpoint(host, port);
+      }
+    }
+    leave_master_to_agent("the rendezvous of a " + scheduler_.name + " job");
+  }
+
   void plan_static() {
     const bool has_endpoint = !settings_.value_or(OptionId::kRdzvEndpoint, "").empty();
     if (!has_endpoint && !settings_.is_given(OptionId::kMasterPort) && plan_.max_nodes == 1) return alone();
@@ -126,7 +150,7 @@ class RendezvousPlanner {
       plan_.master_port = kStaticPort;
     }
     if (plan_.node_rank >= plan_.max_nodes) {
-      throw UsageError(settings_.quoted(OptionId::kNodeRank) + ": there " +
+      throw UsageError((plan_.node_rank_given ? settings_.quoted(OptionId::kNodeRank) : plan_.scheduler) + ": there " +
                        (plan_.max_nodes == 1 ? "is 1 node" : "are " + std::to_string(plan_.max_nodes) + " nodes") +
                        "; give a rank from 0 to " + std::to_string(plan_.max_nodes - 1));
     }
@@ -169,19 +193,22 @@ class RendezvousPlanner {
   }
 
   void note_unused_node_rank(const std::string& by) {
-    if (plan_.node_rank != 0) plan_.notes.push_back(settings_.quoted(OptionId::kNodeRank) + ": not used by " + by);
+    if (plan_.node_rank_given && plan_.node_rank != 0)
+      plan_.notes.push_back(settings_.quoted(OptionId::kNodeRank) + ": not used by " + by);
   }
 
   const Settings& settings_;
   const Machine& machine_;
+  const SchedulerFacts& scheduler_;
   LaunchPlan& plan_;
   RendezvousPlan& rdzv_;
 };
 
 }  // namespace
 
-void plan_rendezvous(const Settings& settings, const Machine& machine, LaunchPlan& plan) {
-  RendezvousPlanner(settings, machine, plan).make();
+void plan_rendezvous(const Settings& settings, const Machine& machine, const SchedulerFacts& scheduler,
+                     LaunchPlan& plan) {
+  RendezvousPlanner(settings, machine, scheduler, plan).make();
 }
 
 }  // namespace tensorplay::agent

@@ -1,10 +1,13 @@
 #include "agent/this_machine.hpp"
 
 #include "agent/nvidia_library.hpp"
+#include "agent/process_tree.hpp"
 #include "runtime/base/fd.hpp"
+#include "runtime/base/host.hpp"
 
 #include <climits>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -107,6 +110,25 @@ std::vector<std::string> ThisMachine::own_folders() const {
     if (folders.empty() || folders.front() != folder) folders.push_back(folder);
   }
   return folders;
+}
+
+std::string ThisMachine::host_name() const {
+  return base::full_host_name();
+}
+
+std::vector<std::string> ThisMachine::ancestors() const {
+  std::vector<std::string> out;
+  pid_t pid = ::getppid();
+  while (pid > 0) {
+    auto words = read_file("/proc/" + std::to_string(pid) + "/cmdline").value_or("");
+    while (!words.empty() && words.back() == '\0') words.pop_back();
+    std::replace(words.begin(), words.end(), '\0', ' ');
+    out.push_back(std::move(words));
+    const auto stat = read_process_stat(pid);
+    if (!stat) break;
+    pid = stat->parent;
+  }
+  return out;
 }
 
 std::string ThisMachine::fresh_uuid() const {

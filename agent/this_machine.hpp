@@ -16,6 +16,8 @@ class ThisMachine final : public Machine {
   std::vector<int> allowed_cpus() const override;
   std::optional<std::vector<NvidiaDevice>> nvidia_devices_by_library() const override;
   std::vector<std::string> own_folders() const override;
+  std::string host_name() const override;
+  std::vector<std::string> ancestors() const override;
   std::string fresh_uuid() const override;
 
  private:

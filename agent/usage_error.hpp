@@ -13,4 +13,10 @@ class UsageError : public std::runtime_error {
   explicit UsageError(const std::string& what) : std::runtime_error(what) {}
 };
 
+/// One that another process of the same job prints: main exits with the same code and says nothing.
+class RepeatedUsageError final : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
+
 }  // namespace tensorplay::agent

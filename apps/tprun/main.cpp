@@ -72,6 +72,7 @@ int refuse(const agent::LaunchPlan& plan) {
 }
 
 int launch(const agent::LaunchPlan& plan) {
+  if (plan.says_scheduler) say(plan.scheduler);
   for (const std::string& note : plan.notes) say(note);
   if (plan.max_nodes > 1) {
     const std::string nodes = plan.min_nodes == plan.max_nodes
@@ -111,6 +112,8 @@ int main(int argc, char** argv) {
   agent::hold_standard_streams();
   try {
     return run(argc, argv);
+  } catch (const agent::RepeatedUsageError&) {
+    return exit_code::kUsage;
   } catch (const agent::UsageError& error) {
     say(error.what());
     return exit_code::kUsage;

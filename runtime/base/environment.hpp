@@ -1,6 +1,6 @@
 /// Every environment variable that tprun or the runtime reads or sets has its name here, and its line in
-/// docs/environment.md. What the agent gives a worker has torchrun's name; a knob that torch spells TORCH_X has a twin
-/// TP_X that wins.
+/// docs/environment.md; those of batch schedulers stand in agent/scheduler/variables.hpp. What the agent gives a worker
+/// has torchrun's name; a knob that torch spells TORCH_X has a twin TP_X that wins.
 #pragma once
 
 #include <optional>
@@ -47,8 +47,6 @@ inline constexpr const char* kLogLinePrefixTemplate = "TORCHELASTIC_LOG_LINE_PRE
 inline constexpr const char* kShutdownTimeout = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
 inline constexpr const char* kDisableShareStore = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE";
 inline constexpr const char* kEnableFileTimer = "TORCHELASTIC_ENABLE_FILE_TIMER";
-inline constexpr const char* kSlurmJobId = "SLURM_JOB_ID";
-inline constexpr const char* kSlurmConf = "SLURM_CONF";
 inline constexpr const char* kNoColor = "NO_COLOR";
 inline constexpr const char* kUninterruptibleTimeout = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 

@@ -19,6 +19,8 @@ class FakeMachine final : public Machine {
   std::vector<int> cpus{0, 1, 2, 3};
   std::optional<std::vector<NvidiaDevice>> nvidia;
   std::vector<std::string> own;
+  std::string host = "vm";
+  std::vector<std::string> above;
   std::string uuid = "00000000-0000-4000-8000-000000000000";
 
   FakeMachine() { add_executable("/usr/bin/python3"); }
@@ -49,6 +51,8 @@ class FakeMachine final : public Machine {
   std::vector<int> allowed_cpus() const override { return cpus; }
   std::optional<std::vector<NvidiaDevice>> nvidia_devices_by_library() const override { return nvidia; }
   std::vector<std::string> own_folders() const override { return own; }
+  std::string host_name() const override { return host; }
+  std::vector<std::string> ancestors() const override { return above; }
   std::string fresh_uuid() const override { return uuid; }
 };
 
