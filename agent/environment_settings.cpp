@@ -52,6 +52,7 @@ void read_environment_settings(const EnvironmentView& environment, Front front, 
     const std::size_t prefix = is_pet ? 4 : 6;
     const OptionSpec* spec = option_of_variable(entry.substr(prefix, equals - prefix));
     if (entry.substr(0, equals) == base::env::kWorkerMark) continue;  // An outer tprun's.
+    if (entry.substr(0, equals) == base::env::kRdzvToken) continue;   // Not an option: see load_secret().
     if (spec == nullptr || !(spec->is_setting || spec->id == OptionId::kConfig)) {
       if (!is_pet) note_misspelt(entry, notes);
       continue;

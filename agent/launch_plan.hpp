@@ -43,7 +43,9 @@ struct RendezvousPlan {
   std::string folder;  ///< For file.
   std::string run_id = "none";
   std::map<std::string, std::string> conf;
-  std::string token_file;          ///< --rdzv-token-file; empty: no secret.
+  std::string token_file;          ///< --rdzv-token-file; empty: none was given.
+  std::string secret;              ///< What it holds, or TPRUN_RDZV_TOKEN; empty: none. Never printed.
+  std::optional<bool> is_host;     ///< is_host of --rdzv-conf.
   std::optional<int> node_index;   ///< The scheduler's index of this node.
   std::vector<std::string> hosts;  ///< Who is expected, where the scheduler or the hostfile tells: names for people.
   std::chrono::milliseconds join_timeout{600'000};  ///< For MIN nodes to come, each time.

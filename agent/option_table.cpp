@@ -24,7 +24,8 @@ constexpr std::array<OptionSpec, kOptionCount> kTable = {{
      true, true, "nodes in the job: a number, or a range for a job that may shrink and grow",
      "With a range the job starts as soon as MIN nodes are there and nobody else comes for a while."},
     {OptionId::kNodeRank, OptionGroup::kSize, kValue, kTorchrun, "node-rank", 0, "N", "0", "", ValueHint::kNone, true,
-     true, "this node's index, from 0 (static rendezvous)", ""},
+     true, "this node's index, from 0; 0 hosts a static rendezvous",
+     "With another rendezvous it orders the ranks, when the indices given are all distinct."},
     {OptionId::kStandalone, OptionGroup::kSize, kFlag, kTorchrun, "standalone", 0, "", "", "", ValueHint::kNone, true,
      true, "this node alone, with a port and a run id of its own",
      "Replaces --rdzv-backend, --rdzv-endpoint and --rdzv-id. A job on one node does this by itself unless a port or "
@@ -111,14 +112,19 @@ constexpr std::array<OptionSpec, kOptionCount> kTable = {{
      "tcpstore is another name for c10d; etcd and etcd-v2 are taken for etcd-v3."},
     {OptionId::kRdzvEndpoint, OptionGroup::kNodes, kValue, kTorchrun, "rdzv-endpoint", 0, "HOST:PORT", "", "",
      ValueHint::kNone, true, true, "where they meet; the same on every node", "The port of c10d is 29400 unless given, "
-     "that of etcd 2379. An IPv6 address with a port stands in brackets."},
+     "that of etcd 2379. An IPv6 address with a port stands in brackets. c10d and etcd take a list with commas: when a "
+     "host is lost, its agents meet at the next one. For file: a folder that all nodes share."},
     {OptionId::kRdzvId, OptionGroup::kNodes, kValue, kTorchrun, "rdzv-id", 0, "ID", "none", "", ValueHint::kNone, true,
      true, "the run's name: TORCHELASTIC_RUN_ID and the prefix of its log folder", ""},
     {OptionId::kRdzvConf, OptionGroup::kNodes, kValue, kTorchrun, "rdzv-conf", 0, "KEY=VALUE,...", "", "",
      ValueHint::kNone, true, true, "timeouts and other settings of the rendezvous, such as join_timeout=600",
-     "Keys: timeout, join_timeout, last_call_timeout, close_timeout, heartbeat_timeout, keep_alive_interval, "
+     "Keys: timeout, join_timeout, last_call_timeout, replacement_wait, close_timeout, heartbeat_timeout, keep_alive_interval, "
      "keep_alive_max_attempt, read_timeout, is_host, store_type, cas_backoff_max_seconds, rank, protocol, ssl_cert, ssl_cert_key, ca_cert, "
      "etcd_prefix, cacert, cert, key. Others are ignored with a line that says so."},
+    {OptionId::kRdzvTokenFile, OptionGroup::kNodes, kValue, kTprun, "rdzv-token-file", 0, "FILE", "", "",
+     ValueHint::kFile, false, true, "a file with the job's secret: only agents that know it are let in",
+     "The same secret on every node, 16 bytes or more; the file must be its owner's alone (chmod 600). Instead, "
+     "TPRUN_RDZV_TOKEN may hold the secret itself. It is never sent, and workers are not given it."},
     {OptionId::kMasterAddr, OptionGroup::kNodes, kValue, kTorchrun, "master-addr", 0, "HOST", "127.0.0.1", "",
      ValueHint::kNone, true, true, "the host of node 0 (static rendezvous without --rdzv-endpoint)", ""},
     {OptionId::kMasterPort, OptionGroup::kNodes, kValue, kTorchrun, "master-port", 0, "PORT", "29500", "",

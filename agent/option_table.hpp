@@ -43,6 +43,7 @@ enum class OptionId : std::uint8_t {
   kRdzvEndpoint,
   kRdzvId,
   kRdzvConf,
+  kRdzvTokenFile,
   kMasterAddr,
   kMasterPort,
   kLocalAddr,

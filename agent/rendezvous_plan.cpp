@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 namespace tensorplay::agent {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 constexpr std::uint16_t kStaticPort = 29500;
 constexpr std::uint16_t kC10dPort = 29400;
 constexpr std::uint16_t kEtcdPort = 2379;
+constexpr std::chrono::milliseconds kLeastKeepAlive{500};
 
 std::string find_backend(const Settings& settings) {
   const std::string name = settings.value_or(OptionId::kRdzvBackend, "static");
@@ -52,20 +54,46 @@ class RendezvousPlanner {
 
  private:
   void read_conf() {
+    rdzv_.token_file = settings_.value_or(OptionId::kRdzvTokenFile, "");
     if (!settings_.is_given(OptionId::kRdzvConf)) return;
     const std::string& where = settings_.find(OptionId::kRdzvConf)->place;
     rdzv_.conf = parse_rdzv_conf(where, settings_.find(OptionId::kRdzvConf)->value, plan_.notes);
     for (const auto& [key, value] : rdzv_.conf) {
       const std::string named = where + ": " + key + "=" + value;
-      if (key == "is_host") parse_switch(named, value);
+      if (key == "is_host") rdzv_.is_host = parse_switch(named, value);
       if (key == "keep_alive_max_attempt") parse_whole(named, value, 1, std::numeric_limits<int>::max(), "a count");
       if (key.ends_with("timeout") || key == "keep_alive_interval") {
         if (parse_seconds(named, value, 0).count() == 0) throw UsageError(named + ": must be above zero; give seconds");
       }
       if (key == "cas_backoff_max_seconds") parse_seconds(named, value, 0);
+      if (key == "replacement_wait") rdzv_.replacement_wait = parse_seconds(named, value, 0);
       if (key == "store_type" && value != "tcp" && value != "file") {
         throw UsageError(named + ": no such store; give tcp or file");
       }
+    }
+    read_timings(where);
+  }
+
+  /// `timeout` is what torchrun's static and etcd call join_timeout: here it is the same for all.
+  void read_timings(const std::string& where) {
+    const auto seconds = [&](const char* key, std::chrono::milliseconds fallback) {
+      const auto found = rdzv_.conf.find(key);
+      if (found == rdzv_.conf.end()) return fallback;
+      return parse_seconds(where + ": " + key + "=" + found->second, found->second, 0);
+    };
+    rdzv_.join_timeout = seconds("join_timeout", seconds("timeout", rdzv_.join_timeout));
+    rdzv_.last_call = seconds("last_call_timeout", rdzv_.last_call);
+    const auto attempts = rdzv_.conf.find("keep_alive_max_attempt");
+    const double count = attempts == rdzv_.conf.end() ? 3 : std::stod(attempts->second);
+    const auto interval = seconds("keep_alive_interval", std::chrono::seconds(5));
+    constexpr double kMostMilliseconds = std::numeric_limits<std::int32_t>::max();
+    rdzv_.keep_alive = std::chrono::milliseconds(
+        static_cast<std::int64_t>(std::min(static_cast<double>(interval.count()) * count, kMostMilliseconds)));
+    // Pings go out several times in that span, over a network that may hold one up.
+    if (rdzv_.keep_alive < kLeastKeepAlive) {
+      throw UsageError(where + ": keep_alive_interval times keep_alive_max_attempt is " +
+                       std::to_string(rdzv_.keep_alive.count()) + " ms; give " +
+                       std::to_string(kLeastKeepAlive.count()) + " ms or more");
     }
   }
 
@@ -114,9 +142,12 @@ class RendezvousPlanner {
   void alone() {
     rdzv_.backend = "c10d";
     rdzv_.endpoint = "localhost:0";
+    rdzv_.endpoints = {{"localhost", 0}};
     if (rdzv_.run_id == "none") rdzv_.run_id = machine_.fresh_uuid();
     leave_master_to_agent("a job on one node without a port of its own");
-    note_unused_node_rank("a job on one node");
+    if (plan_.node_rank_given && plan_.node_rank != 0) {
+      plan_.notes.push_back(settings_.quoted(OptionId::kNodeRank) + ": not used by a job on one node");
+    }
     plan_.node_rank = 0;
   }
 
@@ -149,34 +180,63 @@ class RendezvousPlanner {
     } else if (!settings_.is_given(OptionId::kMasterPort)) {
       plan_.master_port = kStaticPort;
     }
+    if (plan_.min_nodes != plan_.max_nodes) {
+      plan_.notes.push_back(settings_.quoted(OptionId::kNnodes) + ": a static rendezvous waits for all " +
+                            std::to_string(plan_.max_nodes) + " nodes; for a range give --rdzv-backend=c10d");
+      plan_.min_nodes = plan_.max_nodes;
+    }
     if (plan_.node_rank >= plan_.max_nodes) {
       throw UsageError((plan_.node_rank_given ? settings_.quoted(OptionId::kNodeRank) : plan_.scheduler) + ": there " +
                        (plan_.max_nodes == 1 ? "is 1 node" : "are " + std::to_string(plan_.max_nodes) + " nodes") +
                        "; give a rank from 0 to " + std::to_string(plan_.max_nodes - 1));
     }
     rdzv_.endpoint = format_endpoint(plan_.master_addr, plan_.master_port);
+    rdzv_.endpoints = {{plan_.master_addr, plan_.master_port}};
   }
 
   void plan_dynamic() {
-    const std::string written = settings_.value_or(OptionId::kRdzvEndpoint, "");
     const auto store_type = rdzv_.conf.find("store_type");
-    if (rdzv_.backend == "file" || (store_type != rdzv_.conf.end() && store_type->second == "file")) {
-      rdzv_.endpoint = written;  // A path.
-      if (rdzv_.backend == "file" && written.empty()) {
-        throw UsageError("--rdzv-backend=file: needs a folder that all nodes share; give --rdzv-endpoint=FOLDER");
-      }
+    const bool is_file_store = store_type != rdzv_.conf.end() && store_type->second == "file";
+    if (rdzv_.backend == "file" || (rdzv_.backend == "c10d" && is_file_store)) {
+      plan_file();
     } else {
-      const std::uint16_t usual = rdzv_.backend == "c10d" ? kC10dPort : kEtcdPort;
-      for (const std::string_view part : split(written, ',')) {
-        const std::string where = written.empty() ? "--rdzv-endpoint" : settings_.quoted(OptionId::kRdzvEndpoint);
-        const Endpoint endpoint = parse_endpoint(where, part);
-        if (!rdzv_.endpoint.empty()) rdzv_.endpoint += ',';
-        rdzv_.endpoint +=
-            format_endpoint(endpoint.host.empty() ? "localhost" : endpoint.host, endpoint.port.value_or(usual));
-      }
+      plan_endpoints(rdzv_.backend == "c10d" ? kC10dPort : kEtcdPort);
     }
     leave_master_to_agent("--rdzv-backend=" + rdzv_.backend);
-    note_unused_node_rank("--rdzv-backend=" + rdzv_.backend);
+  }
+
+  void plan_file() {
+    rdzv_.endpoint = rdzv_.folder = settings_.value_or(OptionId::kRdzvEndpoint, "");
+    if (rdzv_.folder.empty() && (rdzv_.backend == "file" || plan_.max_nodes > 1)) {
+      throw UsageError("--rdzv-backend=" + rdzv_.backend + (rdzv_.backend == "file" ? "" : " with store_type=file") +
+                       ": needs a folder that all nodes share; give --rdzv-endpoint=FOLDER");
+    }
+    // torchrun's c10d keeps its state in a file of that name, which may be there from an earlier run.
+    if (machine_.kind_of(rdzv_.folder) == FileKind::kFile) {
+      if (rdzv_.backend == "file") {
+        throw UsageError(settings_.quoted(OptionId::kRdzvEndpoint) +
+                         ": is not a folder; give one that all nodes share");
+      }
+      rdzv_.folder += ".d";
+    }
+    rdzv_.backend = "file";
+  }
+
+  void plan_endpoints(std::uint16_t usual_port) {
+    const std::string written = settings_.value_or(OptionId::kRdzvEndpoint, "");
+    const std::string where = written.empty() ? "--rdzv-endpoint" : settings_.quoted(OptionId::kRdzvEndpoint);
+    for (const std::string_view part : split(written, ',')) {
+      if (trimmed(part).empty() && !rdzv_.endpoints.empty()) continue;  // A comma too many harms nobody.
+      const Endpoint endpoint = parse_endpoint(where, part);
+      const rendezvous::Endpoint meeting{endpoint.host.empty() ? "localhost" : endpoint.host,
+                                         endpoint.port.value_or(usual_port)};
+      if (meeting.port == 0 && plan_.max_nodes > 1) {
+        throw UsageError(where + ": port 0 means any free port, which the other nodes cannot know; give a number");
+      }
+      if (std::find(rdzv_.endpoints.begin(), rdzv_.endpoints.end(), meeting) != rdzv_.endpoints.end()) continue;
+      rdzv_.endpoint += (rdzv_.endpoint.empty() ? "" : ",") + format_endpoint(meeting.host, meeting.port);
+      rdzv_.endpoints.push_back(meeting);
+    }
   }
 
   /// RANK 0's agent chooses address and port. One that was given is dropped, as torchrun does: it may be that of
@@ -190,11 +250,6 @@ class RendezvousPlanner {
     }
     if (!is_loopback) plan_.master_addr = "127.0.0.1";
     plan_.master_port = 0;
-  }
-
-  void note_unused_node_rank(const std::string& by) {
-    if (plan_.node_rank_given && plan_.node_rank != 0)
-      plan_.notes.push_back(settings_.quoted(OptionId::kNodeRank) + ": not used by " + by);
   }
 
   const Settings& settings_;

@@ -72,6 +72,7 @@ std::vector<std::string> worker_environment(const LaunchPlan& plan, const rendez
     const std::string name(entry.substr(0, equals));
     if (equals != std::string_view::npos && additions.contains(name)) continue;
     if (name == env::kWorkerMark) continue;  // An outer tprun's: this worker gets one of its own.
+    if (name == env::kRdzvToken) continue;   // The agents' secret, which programs like to log with all the rest.
     environment.emplace_back(entry);
   }
   for (const auto& [name, value] : additions) environment.push_back(name + "=" + value);

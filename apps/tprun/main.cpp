@@ -1,5 +1,6 @@
 // tprun: reads what is wanted, and has it done. The thinking is in agent/.
 #include "agent/completion.hpp"
+#include "agent/discovery_options.hpp"
 #include "agent/dry_run.hpp"
 #include "agent/error_file.hpp"
 #include "agent/help.hpp"
@@ -87,7 +88,7 @@ int run(int argc, char** argv) {
   const std::string called_as = argc > 0 ? argv[0] : "tprun";
   const agent::ThisMachine machine(called_as);
   const agent::EnvironmentView environment(environ);
-  const agent::LaunchRequest request =
+  agent::LaunchRequest request =
       agent::read_launch_request({std::vector<std::string>(argv, argv + argc), environment, machine});
   switch (request.action) {
     case agent::Action::kHelp:
@@ -103,6 +104,7 @@ int run(int argc, char** argv) {
     case agent::Action::kLaunch:
       break;
   }
+  agent::load_secret(environment, request.plan.rdzv);
   return launch(request.plan);
 }
 

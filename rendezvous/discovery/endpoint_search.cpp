@@ -57,6 +57,7 @@ struct Place {
   Clock::time_point probe_again;
   milliseconds pause = kFirstPause;
   std::string bind_failure;
+  bool was_strangers = false;
   std::string told;  ///< The last reason that people were told.
 };
 
@@ -149,8 +150,10 @@ class Search {
     place.pause = std::min(
         milliseconds(static_cast<milliseconds::rep>(static_cast<double>(place.pause.count()) * kPauseGrowth + 1)),
         kLongestPause);
-    // Whoever held the port may be gone.
-    if (place.view.finding.answer == Answer::kUnreachable) place.view.is_port_taken = false;
+    const Answer answer = place.view.finding.answer;
+    place.was_strangers = place.was_strangers || answer == Answer::kStranger || answer == Answer::kForeign;
+    // Whoever held the port may be gone; but if it was a stranger, others have gone on behind it already.
+    if (answer == Answer::kUnreachable && !place.was_strangers) place.view.is_port_taken = false;
   }
 
   /// Where DNS fails, as it does at the edge of many a cluster.

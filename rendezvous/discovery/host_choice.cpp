@@ -8,7 +8,7 @@ namespace {
 
 using Kind = Choice::Kind;
 
-/// What waiting cannot change.
+/// What holds the endpoint for good: a list goes on behind it.
 bool is_final(Answer answer) {
   return answer == Answer::kForeign || answer == Answer::kStranger || answer == Answer::kRefused;
 }
@@ -58,8 +58,7 @@ std::optional<Choice> failure(const SearchView& view, const std::vector<std::siz
     // The job's own store with another secret: nothing that others do will help.
     if (endpoint.finding.answer == Answer::kRefused) return fail(i, endpoint);
   }
-  const bool is_first_lost_for_good = view.last_epoch == 0 && is_final(view.endpoints[order[0]].finding.answer);
-  if (is_first_lost_for_good || final_ones == order.size()) return fail(order[0], view.endpoints[order[0]]);
+  if (final_ones == order.size()) return fail(order[0], view.endpoints[order[0]]);
   return std::nullopt;
 }
 
@@ -114,12 +113,16 @@ Choice choose_endpoint(const SearchView& view) {
     return false;
   };
   const auto share = view.total / static_cast<milliseconds::rep>(order.size());
+  milliseconds turn{0};
   for (std::size_t place = 0; place < order.size(); ++place) {
     const std::size_t i = order[place];
     const auto& endpoint = view.endpoints[i];
-    if (!endpoint.is_own || endpoint.is_port_taken || is_final(endpoint.finding.answer)) continue;
-    if (!not_before(share * static_cast<milliseconds::rep>(place))) continue;
-    if (others_have_answered(view, i) || not_before(kFirstLook)) return host(view, order, place);
+    if (is_final(endpoint.finding.answer)) continue;  // Nobody will ever host there.
+    const bool is_candidate = endpoint.is_own && !endpoint.is_port_taken;
+    if (is_candidate && not_before(turn) && (others_have_answered(view, i) || not_before(kFirstLook))) {
+      return host(view, order, place);
+    }
+    turn += share;
   }
   const auto& first = view.endpoints[order[0]];
   const bool is_nobody_there =

@@ -35,6 +35,7 @@ inline constexpr const char* kRocrVisibleDevices = "ROCR_VISIBLE_DEVICES";
 inline constexpr const char* kZeAffinityMask = "ZE_AFFINITY_MASK";
 inline constexpr const char* kSignalsToHandle = "TORCHELASTIC_SIGNALS_TO_HANDLE";
 inline constexpr const char* kWorkerMark = "TPRUN_WORKER";
+inline constexpr const char* kRdzvToken = "TPRUN_RDZV_TOKEN";
 inline constexpr const char* kTimerFile = "TORCHELASTIC_TIMER_FILE";
 
 // Read by the agent.

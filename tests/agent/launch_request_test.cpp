@@ -127,8 +127,12 @@ TEST_CASE("many nodes are planned for every rendezvous") {
   CHECK(place(c.plan({"--nnodes=2"})) == "static 127.0.0.1:29500 none 127.0.0.1:29500");
   const LaunchPlan plan = c.plan({"--nnodes=2:4", "--node_rank=1", "--master_addr=n1", "--master_port=7"});
   CHECK(place(plan) == "static n1:7 none n1:7");
-  CHECK(plan.min_nodes == 2);
+  CHECK(plan.rdzv.endpoints == std::vector<tensorplay::rendezvous::Endpoint>{{"n1", 7}});
   CHECK(plan.node_rank == 1);
+  // As in torchrun, static waits for all.
+  CHECK(plan.min_nodes == 4);
+  CHECK(plan.notes ==
+        Words{"--nnodes=2:4: a static rendezvous waits for all 4 nodes; for a range give --rdzv-backend=c10d"});
   CHECK(place(c.plan({"--nnodes=2", "--rdzv-backend=tcpstore", "--rdzv-endpoint=n1", "--rdzv-id=j"})) ==
         "c10d n1:29400 j 127.0.0.1:0");
   CHECK(c.plan({"--nnodes=2", "--rdzv-backend=etcd-v2", "--rdzv-endpoint=a:1,b"}).rdzv.endpoint == "a:1,b:2379");
@@ -138,6 +142,61 @@ TEST_CASE("many nodes are planned for every rendezvous") {
         "--rdzv-endpoint=n1: has no port; give HOST:PORT, or --master-addr and --master-port");
   CHECK(c.complaint({"--rdzv-backend=c10d", "--rdzv-endpoint=n1:99999"}) ==
         "--rdzv-endpoint=n1:99999: '99999' is not a port; give a number from 0 to 65535");
+}
+
+TEST_CASE("a list of endpoints is kept in order, without repetitions") {
+  Case c;
+  const auto plan = c.plan({"--nnodes=1:4", "--rdzv-backend=c10d",
+                            "--rdzv-endpoint=n1, [fe80::1%eth0]:7,n1:29400,10.0.0.1,", "--node-rank=3"});
+  CHECK(plan.rdzv.endpoint == "n1:29400,[fe80::1%eth0]:7,10.0.0.1:29400");
+  CHECK(plan.rdzv.endpoints ==
+        std::vector<tensorplay::rendezvous::Endpoint>{{"n1", 29400}, {"fe80::1%eth0", 7}, {"10.0.0.1", 29400}});
+  CHECK(plan.notes.empty());  // The rank is a hint for the order, if all nodes have another.
+  CHECK(plan.node_rank_given);
+  CHECK(c.complaint({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=n1:0"}) ==
+        "--rdzv-endpoint=n1:0: port 0 means any free port, which the other nodes cannot know; give a number");
+}
+
+TEST_CASE("a rendezvous by file takes a folder, also under c10d's name for it") {
+  Case c;
+  const auto planned = [&](Words words) {
+    const auto plan = c.plan(std::move(words));
+    return plan.rdzv.backend + " " + plan.rdzv.folder;
+  };
+  CHECK(planned({"--nnodes=2", "--rdzv-backend=file", "--rdzv-endpoint=/shared"}) == "file /shared");
+  const Words c10d{"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-conf=store_type=file", "--rdzv-endpoint=/shared/x"};
+  CHECK(planned(c10d) == "file /shared/x");
+  c.machine.add_file("/shared/x");
+  CHECK(planned(c10d) == "file /shared/x.d");
+  CHECK(c.complaint({"--nnodes=2", "--rdzv-backend=file", "--rdzv-endpoint=/shared/x"}) ==
+        "--rdzv-endpoint=/shared/x: is not a folder; give one that all nodes share");
+  CHECK(c.complaint({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-conf=store_type=file"}) ==
+        "--rdzv-backend=c10d with store_type=file: needs a folder that all nodes share; give --rdzv-endpoint=FOLDER");
+}
+
+TEST_CASE("times of the rendezvous come from --rdzv-conf, timeout for every back end") {
+  Case c;
+  const auto conf = [&](const std::string& text) { return c.plan({"--nnodes=2", "--rdzv-conf=" + text}).rdzv; };
+  CHECK(c.plan({"--nnodes=2"}).rdzv.join_timeout == 600s);
+  CHECK(c.plan({"--nnodes=2"}).rdzv.keep_alive == 15s);
+  CHECK(conf("timeout=900").join_timeout == 900s);
+  CHECK(conf("timeout=900,join_timeout=30").join_timeout == 30s);
+  CHECK(conf("last_call_timeout=1.5,replacement_wait=0").last_call == 1500ms);
+  CHECK(conf("replacement_wait=60").replacement_wait == 60s);
+  CHECK(conf("keep_alive_interval=2,keep_alive_max_attempt=4").keep_alive == 8s);
+  CHECK(conf("keep_alive_max_attempt=2147483647").keep_alive == std::chrono::milliseconds(2147483647));
+  CHECK(conf("is_host=True").is_host == true);
+  CHECK(conf("close_timeout=1,read_timeout=2,heartbeat_timeout=3").is_host == std::nullopt);
+  CHECK(c.complaint({"--rdzv-conf=keep_alive_interval=0.1"}) ==
+        "--rdzv-conf: keep_alive_interval times keep_alive_max_attempt is 300 ms; give 500 ms or more");
+}
+
+TEST_CASE("the secret's file is planned, its words are not an option") {
+  Case c;
+  c.environment.push_back("TPRUN_RDZV_TOKEN=0123456789abcdef");
+  const auto plan = c.plan({"--rdzv-token-file=/etc/secret"});
+  CHECK(plan.rdzv.token_file == "/etc/secret");
+  CHECK(plan.notes.empty());
 }
 
 TEST_CASE("workers are counted by CPUs this process may use, or by GPUs") {

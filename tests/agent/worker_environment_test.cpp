@@ -37,8 +37,13 @@ StartOrder second_node() {
 }  // namespace
 
 TEST_CASE("a worker is given every variable torchrun gives, and keeps the rest of the environment") {
-  const Words base = {"PATH=/bin", "RANK=77",        "TORCHELASTIC_ERROR_FILE=/outer/error.json",
-                      "EMPTY=",    "no equals sign", "TPRUN_WORKER=outer"};
+  const Words base = {"PATH=/bin",
+                      "RANK=77",
+                      "TORCHELASTIC_ERROR_FILE=/outer/error.json",
+                      "EMPTY=",
+                      "no equals sign",
+                      "TPRUN_WORKER=outer",
+                      "TPRUN_RDZV_TOKEN=secret"};
   Words all = worker_environment(four_workers(), second_node(), 3, EnvironmentView(base), "/logs/3/error.json");
   std::sort(all.begin(), all.end());
   CHECK(all == Words{"EMPTY=",

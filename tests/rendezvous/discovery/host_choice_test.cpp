@@ -163,9 +163,15 @@ TEST_CASE("after a loss the next endpoint hosts at once, the ones behind it in t
   CHECK(c10d(view) == "join 2 epoch 5");
 }
 
-TEST_CASE("a stranger behind the first endpoint is no reason to give up while the first may come") {
-  CHECK(c10d(view_of({other(Answer::kUnreachable), other(Answer::kStranger)})) == "wait");
-  CHECK(c10d(view_of({other(Answer::kStranger), other(Answer::kStranger)})) == "fail: other:1 is odd");
+TEST_CASE("a list goes on behind an endpoint that a stranger holds, and fails when all are held") {
+  for (const Answer answer : {Answer::kStranger, Answer::kForeign}) {
+    CHECK(c10d(view_of({other(Answer::kUnreachable), other(answer)})) == "wait");
+    CHECK(c10d(view_of({other(answer), own()})) == "host 1 epoch 2 after another");
+    CHECK(c10d(view_of({other(answer), other(Answer::kUnreachable), own()})) == "wait until 200000");
+    CHECK(c10d(view_of({taken(answer), other(Answer::kUnreachable)})) == "wait");
+    CHECK(c10d(view_of({taken(answer), other(Answer::kStore, 2)})) == "join 1 epoch 2");
+    CHECK(c10d(view_of({other(answer), taken(answer)})) == "fail: other:1 is odd");
+  }
   CHECK(c10d(view_of({other(Answer::kUnreachable), other(Answer::kRefused)})) == "fail: other:1 is odd");
 }
 
