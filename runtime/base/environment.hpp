@@ -55,6 +55,7 @@ inline constexpr const char* kUninterruptibleTimeout = "TORCHELASTIC_UNINTERRUPT
 inline constexpr const char* kCppLogLevel = "TORCH_CPP_LOG_LEVEL";
 inline constexpr const char* kDistributedDebug = "TORCH_DISTRIBUTED_DEBUG";
 inline constexpr const char* kGlooSocketIfname = "GLOO_SOCKET_IFNAME";
+inline constexpr const char* kBackendPlugins = "TP_BACKEND_PLUGINS";
 }  // namespace env
 
 /// The variable's value; nullopt when unset. An empty value is a value.

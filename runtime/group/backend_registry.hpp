@@ -1,10 +1,11 @@
 /// Which backends can be made, by name.
 ///
-/// Built-in backends register themselves when the library is loaded. Thread rules: any thread.
+/// Built-in backends register themselves when the library is loaded, plug-ins when they are. Thread rules: any thread.
 #pragma once
 
 #include "tensorplay/distributed/backend.hpp"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,10 +14,22 @@ namespace tensorplay::distributed {
 
 struct RegisteredBackend {
   Backend::Creator create;
-  std::vector<DeviceType> devices;
+  BackendTraits traits;
 };
 
-/// InvalidArgument that lists the names there are when there is none of that name.
+/// InvalidArgument that lists the names there are when there is none of that name. Loads what TP_BACKEND_PLUGINS lists
+/// first; one of them that cannot be loaded is told by every call.
 RegisteredBackend find_backend(std::string_view name);
+
+/// How many registrations there have been, refused ones too, and what the last refusal was about.
+struct RegistrationCount {
+  std::uint64_t accepted = 0;
+  std::uint64_t refused = 0;
+  std::string last_refusal;
+};
+RegistrationCount registration_count();
+
+/// Loads what TP_BACKEND_PLUGINS lists, once in a process.
+void load_listed_plugins();
 
 }  // namespace tensorplay::distributed

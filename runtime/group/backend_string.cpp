@@ -22,7 +22,7 @@ std::map<DeviceType, std::string> parse_backend_string(std::string_view text) {
   const std::string all = text.empty() ? "gloo" : lower(text);
   std::map<DeviceType, std::string> result;
   if (all.find_first_of(":,") == std::string::npos) {
-    for (const auto device : find_backend(all).devices) result[device] = all;
+    for (const auto device : find_backend(all).traits.devices) result[device] = all;
     return result;
   }
   std::size_t start = 0;
@@ -38,7 +38,7 @@ std::map<DeviceType, std::string> parse_backend_string(std::string_view text) {
     }
     const auto device = parse_device_type(pair.substr(0, colon));
     const auto name = pair.substr(colon + 1);
-    const auto devices = find_backend(name).devices;
+    const auto devices = find_backend(name).traits.devices;
     if (std::find(devices.begin(), devices.end(), device) == devices.end()) {
       throw InvalidArgument(std::string("backend \"")
                                 .append(text)

@@ -1,142 +1,93 @@
+/// Broadcast, reductions and barriers.
 #include "tensorplay/distributed/collectives.hpp"
 
+#include "runtime/group/call.hpp"
 #include "runtime/tensor/fold.hpp"
 #include "tensorplay/distributed/errors.hpp"
 
-#include <optional>
 #include <string>
 
 namespace tensorplay::distributed {
 namespace {
 
-Group resolve(const Group& group) {
-  return group ? group : get_default_group();
-}
-
-void check_defined(const Tensor& tensor, const char* call) {
-  if (!tensor.defined()) throw InvalidArgument(std::string(call) + ": the tensor is not defined");
-}
-
-/// A root given as a global or as a group rank, to a group rank.
-int group_rank(const ProcessGroup& group, std::optional<int> global, std::optional<int> in_group, const char* call,
-               std::optional<int> default_global) {
-  if (global && in_group) throw InvalidArgument(std::string(call) + ": give a global rank or a group rank, not both");
-  if (in_group) {
-    group.global_rank_of(*in_group);  // Throws for a rank that is none.
-    return *in_group;
-  }
-  if (!global && !default_global) throw InvalidArgument(std::string(call) + ": the other rank is missing");
-  return group.group_rank_of(global ? *global : *default_global);
-}
-
-void check_same_kind(const Tensor& a, const Tensor& b, const char* call) {
-  check_defined(b, call);
-  if (a.dtype() != b.dtype() || a.device().type != b.device().type) {
-    throw InvalidArgument(std::string(call)
-                              .append(": the tensors differ: ")
-                              .append(to_string(a.dtype()))
-                              .append(" on ")
-                              .append(to_string(a.device()))
-                              .append(" and ")
-                              .append(to_string(b.dtype()))
-                              .append(" on ")
-                              .append(to_string(b.device())));
-  }
-}
-
-void check_list(const std::vector<Tensor>& list, const Tensor& one, int size, const char* call) {
-  if (static_cast<int>(list.size()) != size) {
-    throw InvalidArgument(std::string(call) + ": " + std::to_string(list.size()) + " tensors for a group of " +
-                          std::to_string(size) + " ranks");
-  }
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    check_same_kind(one, list[i], call);
-    if (list[i].numel() != one.numel()) {
-      throw InvalidArgument(std::string(call) + ": tensor " + std::to_string(i) + " has shape " +
-                            tensorplay::to_string(list[i].shape()) + ", the other side " +
-                            tensorplay::to_string(one.shape()));
-    }
-  }
-}
-
-void check_single(const Tensor& whole, const Tensor& part, int size, const char* call) {
-  check_defined(whole, call);
-  check_defined(part, call);
-  check_same_kind(whole, part, call);
-  if (whole.numel() != part.numel() * size) {
-    throw InvalidArgument(std::string(call) + ": " + std::to_string(whole.numel()) + " elements are not " +
-                          std::to_string(size) + " times " + std::to_string(part.numel()));
-  }
-}
-
-/// What the caller of a synchronous operation gets: nothing to wait for.
-WorkPtr to_caller(WorkPtr work, bool async_op) {
-  return async_op ? work : nullptr;
+/// Barriers have no tensor: the CPU's backend does, else whichever there is.
+Backend& barrier_backend(const ProcessGroup& group) {
+  if (group.backends().empty() || group.backends().contains(DeviceType::kCPU))
+    return group.backend_for(DeviceType::kCPU);
+  return *group.backends().begin()->second;
 }
 
 }  // namespace
 
 WorkPtr broadcast(const Tensor& tensor, const BroadcastOptions& options) {
+  const auto group = enter(options.group, "broadcast");
+  if (!group) return nullptr;
   check_defined(tensor, "broadcast");
-  const auto group = resolve(options.group);
-  const int root = group_rank(*group, options.src, options.group_src, "broadcast", 0);
+  const int root = group_rank(*group, options.src, options.group_src, "broadcast");
   auto& backend = group->backend_for(tensor.device().type);
-  return to_caller(backend.broadcast(tensor, root, {options.timeout, options.async_op}), options.async_op);
+  return leave(*group, backend.broadcast(tensor, root, how(*group, options.timeout, options.async_op)),
+               options.async_op);
 }
 
 WorkPtr all_reduce(const Tensor& tensor, const AllReduceOptions& options) {
+  const auto group = enter(options.group, "all_reduce");
+  if (!group) return nullptr;
   check_defined(tensor, "all_reduce");
   check_can_fold(options.op, tensor.dtype());
-  const auto group = resolve(options.group);
   auto& backend = group->backend_for(tensor.device().type);
-  return to_caller(backend.all_reduce(tensor, options.op, {options.timeout, options.async_op}), options.async_op);
+  return leave(*group, backend.all_reduce(tensor, options.op, how(*group, options.timeout, options.async_op)),
+               options.async_op);
+}
+
+WorkPtr all_reduce_coalesced(const std::vector<Tensor>& tensors, const AllReduceOptions& options) {
+  const auto group = enter(options.group, "all_reduce_coalesced");
+  if (!group) return nullptr;
+  if (tensors.empty()) throw InvalidArgument("all_reduce_coalesced: the list is empty");
+  for (const auto& tensor : tensors) {
+    check_defined(tensor, "all_reduce_coalesced");
+    check_can_fold(options.op, tensor.dtype());
+    if (tensor.device().type != tensors.front().device().type) {
+      throw InvalidArgument("all_reduce_coalesced: the tensors are on different devices");
+    }
+  }
+  auto& backend = group->backend_for(tensors.front().device().type);
+  return leave(*group,
+               backend.all_reduce_coalesced(tensors, options.op, how(*group, options.timeout, options.async_op)),
+               options.async_op);
 }
 
 WorkPtr reduce(const Tensor& tensor, const ReduceOptions& options) {
+  const auto group = enter(options.group, "reduce");
+  if (!group) return nullptr;
   check_defined(tensor, "reduce");
   check_can_fold(options.op, tensor.dtype());
-  const auto group = resolve(options.group);
-  const int root = group_rank(*group, options.dst, options.group_dst, "reduce", 0);
+  const int root = group_rank(*group, options.dst, options.group_dst, "reduce");
   auto& backend = group->backend_for(tensor.device().type);
-  return to_caller(backend.reduce(tensor, root, options.op, {options.timeout, options.async_op}), options.async_op);
-}
-
-WorkPtr all_gather(const std::vector<Tensor>& outputs, const Tensor& input, const AllGatherOptions& options) {
-  check_defined(input, "all_gather");
-  const auto group = resolve(options.group);
-  check_list(outputs, input, group->size(), "all_gather");
-  auto& backend = group->backend_for(input.device().type);
-  return to_caller(backend.all_gather(outputs, input, {options.timeout, options.async_op}), options.async_op);
-}
-
-WorkPtr all_gather_single(const Tensor& output, const Tensor& input, const AllGatherOptions& options) {
-  const auto group = resolve(options.group);
-  check_single(output, input, group->size(), "all_gather_single");
-  auto& backend = group->backend_for(input.device().type);
-  return to_caller(backend.all_gather_single(output, input, {options.timeout, options.async_op}), options.async_op);
-}
-
-WorkPtr all_gather_into_tensor(const Tensor& output, const Tensor& input, const AllGatherOptions& options) {
-  return all_gather_single(output, input, options);
+  return leave(*group, backend.reduce(tensor, root, options.op, how(*group, options.timeout, options.async_op)),
+               options.async_op);
 }
 
 WorkPtr reduce_scatter(const Tensor& output, const std::vector<Tensor>& inputs, const ReduceScatterOptions& options) {
+  const auto group = enter(options.group, "reduce_scatter");
+  if (!group) return nullptr;
   check_defined(output, "reduce_scatter");
   check_can_fold(options.op, output.dtype());
-  const auto group = resolve(options.group);
-  check_list(inputs, output, group->size(), "reduce_scatter");
+  check_list(inputs, output, *group, true, "reduce_scatter");
   auto& backend = group->backend_for(output.device().type);
-  return to_caller(backend.reduce_scatter(output, inputs, options.op, {options.timeout, options.async_op}),
-                   options.async_op);
+  return leave(*group,
+               backend.reduce_scatter(output, inputs, options.op, how(*group, options.timeout, options.async_op)),
+               options.async_op);
 }
 
 WorkPtr reduce_scatter_single(const Tensor& output, const Tensor& input, const ReduceScatterOptions& options) {
-  const auto group = resolve(options.group);
-  check_single(input, output, group->size(), "reduce_scatter_single");
+  const auto group = enter(options.group, "reduce_scatter_single");
+  if (!group) return nullptr;
+  check_single(input, output, *group, "reduce_scatter_single");
   check_can_fold(options.op, output.dtype());
   auto& backend = group->backend_for(output.device().type);
-  return to_caller(backend.reduce_scatter_single(output, input, options.op, {options.timeout, options.async_op}),
-                   options.async_op);
+  return leave(*group,
+               backend.reduce_scatter_single(output, input, options.op, how(*group, options.timeout, options.async_op)),
+               options.async_op);
 }
 
 WorkPtr reduce_scatter_tensor(const Tensor& output, const Tensor& input, const ReduceScatterOptions& options) {
@@ -144,29 +95,24 @@ WorkPtr reduce_scatter_tensor(const Tensor& output, const Tensor& input, const R
 }
 
 WorkPtr barrier(const BarrierOptions& options) {
-  const auto group = resolve(options.group);
-  auto& backend = group->backend_for(DeviceType::kCPU);
-  return to_caller(backend.barrier({options.timeout, options.async_op}), options.async_op);
+  const auto group = enter(options.group, "barrier");
+  if (!group) return nullptr;
+  return leave(*group, barrier_backend(*group).barrier(how(*group, options.timeout, options.async_op)),
+               options.async_op);
 }
 
-void send(const Tensor& tensor, const SendOptions& options) {
-  check_defined(tensor, "send");
-  const auto group = resolve(options.group);
-  const int destination = group_rank(*group, options.dst, options.group_dst, "send", std::nullopt);
-  if (destination == group->rank()) throw InvalidArgument("send: the destination is this rank itself");
-  if (options.tag < 0) throw InvalidArgument("send: tag " + std::to_string(options.tag) + " is negative");
-  group->backend_for(tensor.device().type).send(tensor, destination, options.tag, {options.timeout, false});
-}
-
-int recv(const Tensor& tensor, const RecvOptions& options) {
-  check_defined(tensor, "recv");
-  const auto group = resolve(options.group);
-  const int source = group_rank(*group, options.src, options.group_src, "recv", std::nullopt);
-  if (source == group->rank()) throw InvalidArgument("recv: the source is this rank itself");
-  if (options.tag < 0) throw InvalidArgument("recv: tag " + std::to_string(options.tag) + " is negative");
-  const auto work =
-      group->backend_for(tensor.device().type).recv(tensor, source, options.tag, {options.timeout, false});
-  return group->global_rank_of(work->source_rank());
+void monitored_barrier(const MonitoredBarrierOptions& options) {
+  const auto group = enter(options.group, "monitored_barrier");
+  if (!group) return;
+  if (options.timeout && options.timeout->count() <= 0) {
+    throw InvalidArgument("monitored_barrier: the timeout has to be positive");
+  }
+  if (!group->backends().empty() && !group->backends().contains(DeviceType::kCPU)) {
+    throw InvalidArgument("monitored_barrier requires a group with a CPU-capable backend (e.g. gloo); this one has " +
+                          group->backend_config());
+  }
+  group->backend_for(DeviceType::kCPU)
+      .monitored_barrier(options.timeout.value_or(group->timeout()), options.wait_all_ranks);
 }
 
 }  // namespace tensorplay::distributed

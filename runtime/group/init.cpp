@@ -1,15 +1,19 @@
 #include "tensorplay/distributed/init.hpp"
 
 #include "runtime/base/environment.hpp"
+#include "runtime/base/log.hpp"
 #include "runtime/group/backend_registry.hpp"
 #include "runtime/group/backend_string.hpp"
+#include "runtime/group/group_maker.hpp"
 #include "runtime/group/rendezvous.hpp"
 #include "runtime/group/roll_call.hpp"
 #include "runtime/group/world_state.hpp"
 #include "tensorplay/distributed/errors.hpp"
+#include "tensorplay/distributed/hash_store.hpp"
 #include "tensorplay/distributed/prefix_store.hpp"
 
-#include <map>
+#include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -77,45 +81,23 @@ Meeting meet_by_url(World::State& world, const InitOptions& options, Deadline de
   return {store, plan.rank, plan.world_size};
 }
 
-void make_backends(ProcessGroup& group, const InitOptions& options, const std::shared_ptr<Store>& store,
-                   Deadline deadline) {
-  std::map<std::string, std::shared_ptr<Backend>> made;  // One object for all devices of one backend.
-  for (const auto& [device, name] : parse_backend_string(options.backend)) {
-    auto& backend = made[name];
-    if (!backend) {
-      BackendOptions creation;
-      creation.store = std::make_shared<PrefixStore>(std::string(to_string(device)) + "/", store);
-      creation.rank = group.rank();
-      creation.size = group.size();
-      creation.timeout = group.timeout();
-      creation.init_limit = store_timeout(deadline);
-      creation.group_name = group.name();
-      creation.global_ranks = group.global_ranks();
-      creation.bound_device = options.device_id;
-      backend = find_backend(name).create(creation);
-      if (!backend) throw InvalidArgument("backend " + name + " says that this rank is no member of the default group");
-    }
-    group.set_backend(device, backend);
-  }
-}
-
 std::shared_ptr<ProcessGroup> make_default_group(const InitOptions& options, const Meeting& meeting,
                                                  std::chrono::milliseconds timeout, Deadline deadline) {
-  ProcessGroup::Options description;
-  description.name = "0";
-  description.backend_text = options.backend.empty() ? "undefined" : options.backend;
-  description.rank = meeting.rank;
-  description.global_ranks.resize(static_cast<std::size_t>(meeting.size));
-  std::iota(description.global_ranks.begin(), description.global_ranks.end(), 0);
-  description.timeout = timeout;
-  description.store = std::make_shared<PrefixStore>(description.name + "/", meeting.store);
+  GroupMaker::Plan plan;
+  plan.group.name = "0";
+  plan.group.desc = "default_pg";
+  plan.group.backend_text = options.backend.empty() ? "undefined" : options.backend;
+  plan.group.rank = meeting.rank;
+  plan.group.global_ranks.resize(static_cast<std::size_t>(meeting.size));
+  std::iota(plan.group.global_ranks.begin(), plan.group.global_ranks.end(), 0);
+  plan.group.timeout = timeout;
+  plan.group.store = std::make_shared<PrefixStore>(plan.group.name + "/", meeting.store);
+  plan.group.bound_device = options.device_id;
+  plan.backend = options.backend;
+  plan.pg_options = options.pg_options;
+  plan.call = "init_process_group";
   meeting.store->set_timeout(store_timeout(deadline));
-
-  RollCall roll_call(description.store, meeting.rank, meeting.size);
-  roll_call.arrive("joined", "init_process_group", deadline);
-  auto group = std::make_shared<ProcessGroup>(description);
-  make_backends(*group, options, description.store, deadline);
-  roll_call.arrive("connected", "init_process_group, connecting", deadline);
+  auto group = GroupMaker::make(std::move(plan), deadline);
   meeting.store->set_timeout(timeout);
   return group;
 }
@@ -125,9 +107,43 @@ void forget_stores(World::State& world) {
   for (auto& [place, met] : world.met_stores) met.store.reset();
 }
 
-ProcessGroup& resolve(const Group& group) {
-  if (group) return *group;
-  return *get_default_group();
+/// How ranks meet where a backend knows them by itself, as MPI does.
+std::function<BackendTraits::Meeting(std::chrono::milliseconds)> own_meeting(const InitOptions& options) {
+  for (const auto& [device, name] : parse_backend_string(options.backend)) {
+    if (auto meet = find_backend(name).traits.meet) {
+      if (options.rank >= 0 || options.world_size >= 0) {
+        base::log::warning("init_process_group: rank and world_size are ignored: " + name + " assigns them");
+      }
+      return meet;
+    }
+  }
+  return {};
+}
+
+/// Whether no backend has peers to meet.
+bool is_alone(const InitOptions& options) {
+  const auto by_device = parse_backend_string(options.backend);
+  return std::all_of(by_device.begin(), by_device.end(),
+                     [](const auto& pair) { return find_backend(pair.second).traits.has_no_peers; });
+}
+
+int integer_or(const char* variable, int otherwise) {
+  return static_cast<int>(base::env_integer(variable).value_or(otherwise));
+}
+
+Meeting meet(World::State& world, const InitOptions& options, Deadline deadline) {
+  if (const auto meet_by_backend = own_meeting(options)) {
+    auto met = meet_by_backend(store_timeout(deadline));
+    return {std::move(met.store), met.rank, met.size};
+  }
+  if (options.store) return meet_by_store(world, options);
+  if (options.init_method.empty() && is_alone(options)) {
+    const int rank = options.rank >= 0 ? options.rank : integer_or(base::env::kRank, 0);
+    const int size = options.world_size > 0 ? options.world_size : integer_or(base::env::kWorldSize, rank + 1);
+    check_place(rank, size);
+    return {std::make_shared<HashStore>(), rank, size};
+  }
+  return meet_by_url(world, options, deadline);
 }
 
 }  // namespace
@@ -142,7 +158,8 @@ void init_process_group(const InitOptions& options) {
   const auto timeout = options.timeout.value_or(kDefaultGroupTimeout);
   const auto deadline = Deadline::after(timeout);
   try {
-    const Meeting meeting = options.store ? meet_by_store(world, options) : meet_by_url(world, options, deadline);
+    const Meeting meeting = meet(world, options, deadline);
+    world.meeting_store = meeting.store;
     world.default_group = make_default_group(options, meeting, timeout, deadline);
   } catch (...) {
     forget_stores(world);
@@ -152,57 +169,20 @@ void init_process_group(const InitOptions& options) {
 
 void destroy_process_group(const Group& group) {
   World::State& world = World::current().state();
+  if (group && !group->is_member()) return;
   if (!world.default_group) {
     throw InvalidArgument("destroy_process_group: there is no group; init_process_group makes one");
   }
   if (group && group != world.default_group) {
-    throw InvalidArgument("destroy_process_group: group " + group->name() + " is none of this process's");
+    const auto place = std::find(world.groups.begin(), world.groups.end(), group);
+    if (place == world.groups.end()) {
+      throw InvalidArgument("destroy_process_group: group " + group->name() + " is none of this process's");
+    }
+    world.groups.erase(place);
+    group->shutdown();
+    return;
   }
-  const auto ended = std::exchange(world.default_group, nullptr);
-  ended->shutdown();
-}
-
-bool is_available() noexcept {
-  return true;
-}
-
-bool is_initialized() {
-  return World::current().default_group() != nullptr;
-}
-
-bool is_gloo_available() {
-  return is_backend_available("gloo");
-}
-
-bool is_torchelastic_launched() {
-  return base::env_value(base::env::kRunId).has_value();
-}
-
-int get_rank(const Group& group) {
-  return resolve(group).rank();
-}
-
-int get_world_size(const Group& group) {
-  return resolve(group).size();
-}
-
-std::string get_backend(const Group& group) {
-  return resolve(group).backend_text();
-}
-
-std::string get_backend_config(const Group& group) {
-  return resolve(group).backend_config();
-}
-
-int get_node_local_rank(std::optional<int> fallback) {
-  if (const auto rank = base::env_integer(base::env::kLocalRank)) return static_cast<int>(*rank);
-  if (fallback) return *fallback;
-  throw InvalidArgument("get_node_local_rank: LOCAL_RANK is not set; tprun sets it, or give a fallback");
-}
-
-Group get_default_group() {
-  if (const auto& group = World::current().default_group()) return group;
-  throw InvalidArgument("there is no default group; call init_process_group first");
+  end_all_groups(world);
 }
 
 }  // namespace tensorplay::distributed

@@ -11,6 +11,15 @@ namespace tensorplay::distributed {
 
 ProcessGroup::ProcessGroup(Options options) : options_(std::move(options)) {}
 
+ProcessGroup::ProcessGroup(const BackendOptions& options)
+    : options_{.name = options.group_name,
+               .rank = options.rank,
+               .global_ranks = options.global_ranks,
+               .timeout = options.timeout,
+               .store = options.group_store,
+               .desc = options.group_desc,
+               .bound_device = options.bound_device} {}
+
 ProcessGroup::~ProcessGroup() {
   shutdown();
 }
@@ -56,7 +65,14 @@ std::string ProcessGroup::backend_config() const {
 }
 
 std::shared_ptr<Store> ProcessGroup::store() const {
+  if (!options_.store) throw InvalidArgument("group " + options_.name + " has no store");
   return std::make_shared<PrefixStore>("user", options_.store);
+}
+
+void ProcessGroup::set_timeout(std::chrono::milliseconds timeout) {
+  if (timeout.count() <= 0) throw InvalidArgument("set_timeout: the timeout has to be positive");
+  options_.timeout = timeout;
+  for (const auto& [device, backend] : backends_) backend->set_timeout(timeout);
 }
 
 void ProcessGroup::shutdown() {

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace tensorplay::distributed {
 namespace {
@@ -31,7 +32,18 @@ World& process_world() {
 World::World() : state_(std::make_unique<State>()) {}
 
 World::~World() {
-  if (state_->default_group) state_->default_group->shutdown();
+  end_all_groups(*state_);
+}
+
+void end_all_groups(World::State& world) {
+  const auto groups = std::exchange(world.groups, {});
+  const auto default_group = std::exchange(world.default_group, nullptr);
+  world.meeting_store.reset();
+  world.groups_named = 0;
+  world.uses_of_name.clear();
+  // Every rank ends them in the same order.
+  for (auto group = groups.rbegin(); group != groups.rend(); ++group) (*group)->shutdown();
+  if (default_group) default_group->shutdown();
 }
 
 World& World::current() {

@@ -8,6 +8,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace tensorplay::distributed {
 
@@ -20,8 +22,20 @@ struct World::State {
   };
 
   std::shared_ptr<ProcessGroup> default_group;
+  std::vector<std::shared_ptr<ProcessGroup>> groups;  ///< The others that this rank is in, as they were made.
+
+  /// Where groups meet, each in a name space of its name: what init_process_group met in, or what was left of it.
+  std::shared_ptr<Store> meeting_store;
+
+  /// Names come from what all who take part agree on: the calls of all ranks, or of one set of members, so far.
+  int groups_named = 0;
+  std::map<std::string, int> uses_of_name;
+
   std::map<std::string, MetStore> met_stores;
   std::map<Store*, std::pair<std::weak_ptr<Store>, int>> given_stores;  ///< The user's own, with times used.
 };
+
+/// Shuts every group down, the last made first, and forgets them.
+void end_all_groups(World::State& world);
 
 }  // namespace tensorplay::distributed

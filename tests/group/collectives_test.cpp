@@ -289,7 +289,7 @@ TEST_CASE("what one rank can see is wrong is refused before anything is sent, an
             refused([&] { broadcast(floats, {.src = 2}); });
             refused([&] { broadcast(floats, {.src = 0, .group_src = 0}); });
             refused([&] { all_gather({floats}, floats); });
-            refused([&] { all_gather({floats, zeros({5})}, floats); });
+            refused([&] { all_gather({zeros({5}), zeros({5})}, floats); });
             refused([&] { all_gather_single(zeros({9}), floats); });
             refused([&] { reduce_scatter(floats, {floats, zeros({4}, DType::kFloat64)}); });
             refused([&] { send(floats, {.dst = get_rank()}); });

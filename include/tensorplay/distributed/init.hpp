@@ -27,6 +27,7 @@ struct InitOptions {
   int rank = -1;                      ///< Likewise.
   std::shared_ptr<Store> store = {};  ///< Instead of an init method; needs world_size and rank.
   std::string group_name = {};        ///< Ignored, as in torch.
+  std::shared_ptr<const PGOptions> pg_options = {};
   std::optional<Device> device_id = {};
 };
 
@@ -49,16 +50,22 @@ void init_process_group(const Backend& backend, InitOptions options = {}) {
   init_process_group(options);
 }
 
-/// Ends one group, or the default group and with it everything. Bounded in time, with a dead peer too. InvalidArgument
-/// when there is no such group.
+/// Ends one group, or without one (or with the default one) every group, the last made first. Bounded in time, with
+/// operations in flight or a dead peer too. Nothing happens for NON_GROUP_MEMBER; InvalidArgument when there is no such
+/// group.
 TP_API void destroy_process_group(const Group& group = {});
 
 TP_API bool is_available() noexcept;  ///< Always: a build without the runtime has no such function.
 TP_API bool is_initialized();
 TP_API bool is_gloo_available();
+TP_API bool is_mpi_available();
+TP_API bool is_nccl_available();
+TP_API bool is_xccl_available();
+TP_API bool is_ucc_available();
 TP_API bool is_torchelastic_launched();  ///< Whether an agent started this process.
 
-/// The caller's rank in the group, and the group's size; no group: the default one. InvalidArgument before init.
+/// The caller's rank in the group, and the group's size; no group: the default one. -1 for a group that the caller is
+/// not in. InvalidArgument before init.
 TP_API int get_rank(const Group& group = {});
 TP_API int get_world_size(const Group& group = {});
 

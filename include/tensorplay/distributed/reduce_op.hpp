@@ -32,6 +32,14 @@ class ReduceOp {
   double factor_ = 1.0;
 };
 
+/// The older spelling: reduce_op::SUM and so on.
+struct reduce_op {
+  [[deprecated("use ReduceOp::SUM")]] static constexpr ReduceOp::Kind SUM = ReduceOp::SUM;
+  [[deprecated("use ReduceOp::PRODUCT")]] static constexpr ReduceOp::Kind PRODUCT = ReduceOp::PRODUCT;
+  [[deprecated("use ReduceOp::MIN")]] static constexpr ReduceOp::Kind MIN = ReduceOp::MIN;
+  [[deprecated("use ReduceOp::MAX")]] static constexpr ReduceOp::Kind MAX = ReduceOp::MAX;
+};
+
 /// "SUM", "AVG", ...
 TP_API std::string_view to_string(const ReduceOp& op) noexcept;
 

@@ -3,7 +3,6 @@
 #include "runtime/tensor/fold.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace tensorplay::distributed {
 namespace {
@@ -27,9 +26,10 @@ struct Split {
   std::size_t size(int part) const { return begin(part + 1) - begin(part); }
 };
 
-/// Sends `mine(r)` to each rank r and folds what all ranks sent to this one, own contribution included, into `out`.
-template <typename Mine>
-void exchange_and_fold(Operation& operation, DType dtype, const ReduceOp& op, Mine mine, const Split& split, void* out,
+/// Sends `mine(r)`, split.size(r) elements, to each rank r and folds what all ranks sent to this one, own contribution
+/// included, into `out`.
+template <typename Mine, typename Sizes>
+void exchange_and_fold(Operation& operation, DType dtype, const ReduceOp& op, Mine mine, const Sizes& split, void* out,
                        Scratch& scratch) {
   const Mesh& mesh = operation.mesh;
   const std::size_t width = element_size(dtype);
@@ -60,10 +60,11 @@ void all_reduce_in_one_step(Operation& operation, const Elements& elements, cons
   const Mesh& mesh = operation.mesh;
   const std::size_t bytes = elements.count * element_size(elements.dtype);
   std::byte* const arrived = scratch.take(bytes * static_cast<std::size_t>(mesh.size()));
-  std::vector<void*> all(static_cast<std::size_t>(mesh.size()));
-  for (std::size_t r = 0; r < all.size(); ++r) all[r] = arrived + r * bytes;
-  run_all_gather(operation, all, elements.data, bytes);
-  const std::vector<const void*> sources(all.begin(), all.end());
+  std::vector<Block> all(static_cast<std::size_t>(mesh.size()));
+  for (std::size_t r = 0; r < all.size(); ++r) all[r] = {arrived + r * bytes, bytes};
+  run_all_gather(operation, all, {elements.data, bytes});
+  std::vector<const void*> sources;
+  for (const auto& block : all) sources.push_back(block.data);
   fold(op, elements.dtype, sources, elements.data, elements.count);
 }
 
@@ -137,29 +138,24 @@ void run_reduce(Operation& operation, const Elements& elements, int root, const 
   });
 }
 
-void run_all_gather(Operation& operation, std::span<void* const> outputs, const void* input, std::size_t bytes) {
-  const Mesh& mesh = operation.mesh;
-  Step step(operation);
-  for (int peer = 0; peer < mesh.size(); ++peer) {
-    if (peer != mesh.rank()) step.recv(peer, outputs[static_cast<std::size_t>(peer)], bytes);
-  }
-  for (int peer = 0; peer < mesh.size(); ++peer) {
-    if (peer != mesh.rank()) step.send(peer, input, bytes);
-  }
-  void* const own = outputs[static_cast<std::size_t>(mesh.rank())];
-  if (bytes > 0 && own != input) std::memmove(own, input, bytes);
-  step.wait();
-}
-
-void run_reduce_scatter(Operation& operation, const Elements& output, std::span<const void* const> inputs,
+void run_reduce_scatter(Operation& operation, const Elements& output, std::span<const Elements> inputs,
                         const ReduceOp& op, Scratch& scratch) {
-  const Mesh& mesh = operation.mesh;
   const std::size_t width = element_size(output.dtype);
-  for_each_slice(output.count, kPieceBytes / width, [&](std::size_t offset, std::size_t count) {
-    const auto part = [&](int rank) {
-      return static_cast<const std::byte*>(inputs[static_cast<std::size_t>(rank)]) + offset * width;
+  std::size_t longest = 0;
+  for (const auto& input : inputs) longest = std::max(longest, input.count);
+  const auto at = [](int rank) { return static_cast<std::size_t>(rank); };
+  for_each_slice(longest, kPieceBytes / width, [&](std::size_t offset, std::size_t count) {
+    struct Remaining {
+      std::span<const Elements> inputs;
+      std::size_t offset;
+      std::size_t count;
+      std::size_t size(int rank) const {
+        const auto whole = inputs[static_cast<std::size_t>(rank)].count;
+        return whole <= offset ? 0 : std::min(count, whole - offset);
+      }
     };
-    const Split split{count * static_cast<std::size_t>(mesh.size()), mesh.size()};  // `count` for each rank.
+    const Remaining split{inputs, offset, count};
+    const auto part = [&](int rank) { return static_cast<const std::byte*>(inputs[at(rank)].data) + offset * width; };
     exchange_and_fold(operation, output.dtype, op, part, split, static_cast<std::byte*>(output.data) + offset * width,
                       scratch);
   });

@@ -1,4 +1,4 @@
-/// The collectives over a mesh, on contiguous memory.
+/// Broadcast, reductions and barrier over a mesh, on contiguous memory.
 ///
 /// Reductions exchange pieces directly between all ranks and fold them in rank order with runtime/tensor/fold.hpp: the
 /// result is the same bits in every run, on every rank and for every size, and 16-bit floats are rounded once. Each
@@ -7,6 +7,7 @@
 /// Errors: DistBackendError, as Step has it.
 #pragma once
 
+#include "runtime/backend/gloo/exchange.hpp"
 #include "runtime/backend/gloo/step.hpp"
 #include "tensorplay/distributed/dtype.hpp"
 #include "tensorplay/distributed/reduce_op.hpp"
@@ -38,11 +39,8 @@ void run_all_reduce(Operation& operation, const Elements& elements, const Reduce
 /// Others' elements than the root's stay as they are.
 void run_reduce(Operation& operation, const Elements& elements, int root, const ReduceOp& op, Scratch& scratch);
 
-/// outputs[r] becomes rank r's input, `bytes` each.
-void run_all_gather(Operation& operation, std::span<void* const> outputs, const void* input, std::size_t bytes);
-
-/// `output` becomes the reduction of every rank's inputs[own rank].
-void run_reduce_scatter(Operation& operation, const Elements& output, std::span<const void* const> inputs,
+/// `output` becomes the reduction of every rank's inputs[own rank]; the counts may differ from rank to rank.
+void run_reduce_scatter(Operation& operation, const Elements& output, std::span<const Elements> inputs,
                         const ReduceOp& op, Scratch& scratch);
 void run_barrier(Operation& operation);
 

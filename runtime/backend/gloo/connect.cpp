@@ -10,6 +10,7 @@
 #include <gloo/transport/context.h>
 #include <gloo/transport/device.h>
 #include <gloo/transport/pair.h>
+#include <gloo/transport/tcp/address.h>
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
@@ -93,6 +94,8 @@ ConnectedMesh connect_mesh(const BackendOptions& options, Deadline deadline) {
     mesh.hosts.push_back(newline == std::string::npos ? "?" : introduction.substr(newline + 1));
   }
 
+  mesh.addresses.resize(static_cast<std::size_t>(options.size));
+
   int connecting_to = -1;
   try {
     auto device = make_device(share_one_host(identities));
@@ -107,7 +110,9 @@ ConnectedMesh connect_mesh(const BackendOptions& options, Deadline deadline) {
       if (peer == options.rank) continue;
       connecting_to = peer;
       if (deadline.has_passed()) throw DistBackendError("the time is over");
-      mesh.context->getPair(peer)->connect(unpack_address(addresses[static_cast<std::size_t>(peer)], options.rank));
+      const auto address = unpack_address(addresses[static_cast<std::size_t>(peer)], options.rank);
+      mesh.addresses[static_cast<std::size_t>(peer)] = tcp::Address(address).str();
+      mesh.context->getPair(peer)->connect(address);
     }
   } catch (const DistStoreError&) {
     throw;

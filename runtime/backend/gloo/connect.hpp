@@ -16,7 +16,8 @@ namespace tensorplay::distributed {
 
 struct ConnectedMesh {
   std::shared_ptr<gloo::transport::Context> context;
-  std::vector<std::string> hosts;  ///< Host name of each rank.
+  std::vector<std::string> hosts;      ///< Host name of each rank.
+  std::vector<std::string> addresses;  ///< Where each rank listens for this one; empty for itself.
 };
 
 /// Exchanges host identities and addresses through the store, chooses the interface, and connects to every peer. For a

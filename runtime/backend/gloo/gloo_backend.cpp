@@ -1,5 +1,7 @@
 #include "runtime/backend/gloo/gloo_backend.hpp"
 
+#include "runtime/backend/gloo/monitored_barrier.hpp"
+#include "runtime/group/packed.hpp"
 #include "tensorplay/distributed/errors.hpp"
 
 #include <utility>
@@ -10,32 +12,35 @@ namespace {
 /// How long a group that is destroyed lets its queued operations go on.
 constexpr std::chrono::milliseconds kDrainLimit = std::chrono::seconds(5);
 
-/// Slots: a collective's number and 16 bits for its steps; a set top bit and the tag for point-to-point.
+/// Slots: a collective's number and 16 bits for its steps; transfers.cpp and vigil.cpp have the rest.
 constexpr int kStepBits = 16;
-constexpr std::uint64_t kPointToPoint = std::uint64_t{1} << 63;
 
-/// The tensor itself when its elements lie one after the other, else a packed copy that unpack() brings back.
-class Packed {
- public:
-  explicit Packed(const Tensor& tensor) : tensor_(tensor), flat_(tensor.contiguous()) {}
+Block block_of(const Packed& packed) {
+  return {packed.data(), packed.bytes()};
+}
 
-  void unpack() {
-    if (flat_.data() != tensor_.data()) tensor_.copy_(flat_);
+Elements elements_of(const Packed& packed) {
+  return {packed.data(), packed.count(), packed.dtype()};
+}
+
+/// Several tensors packed, as blocks of memory.
+struct PackedList {
+  explicit PackedList(const std::vector<Tensor>& tensors) : packed(tensors.begin(), tensors.end()) {
+    for (const auto& tensor : packed) blocks.push_back(block_of(tensor));
   }
-  void* data() const { return flat_.data(); }
-  Elements elements() const { return {flat_.data(), static_cast<std::size_t>(flat_.numel()), flat_.dtype()}; }
-  std::size_t bytes() const { return flat_.nbytes(); }
+  void unpack() {
+    for (auto& tensor : packed) tensor.unpack();
+  }
 
- private:
-  Tensor tensor_;
-  Tensor flat_;
+  std::vector<Packed> packed;
+  std::vector<Block> blocks;
 };
 
-/// size pieces of `whole`, one after the other.
-std::vector<void*> pieces(void* whole, std::size_t bytes, int size) {
-  std::vector<void*> result;
+/// `size` pieces of a whole, one after the other.
+std::vector<Block> pieces(void* whole, std::size_t bytes, int size) {
+  std::vector<Block> result;
   for (int rank = 0; rank < size; ++rank) {
-    result.push_back(static_cast<std::byte*>(whole) + static_cast<std::size_t>(rank) * bytes);
+    result.push_back({static_cast<std::byte*>(whole) + static_cast<std::size_t>(rank) * bytes, bytes});
   }
   return result;
 }
@@ -43,7 +48,9 @@ std::vector<void*> pieces(void* whole, std::size_t bytes, int size) {
 }  // namespace
 
 GlooBackend::GlooBackend(BackendOptions options)
-    : Backend(std::move(options)), mesh_(Backend::options(), Deadline::after(Backend::options().init_limit)) {}
+    : Backend(std::move(options)),
+      mesh_(Backend::options(), Deadline::after(Backend::options().init_limit)),
+      transfers_(mesh_) {}
 
 GlooBackend::~GlooBackend() {
   shutdown();
@@ -64,37 +71,46 @@ Backend::WorkPtr GlooBackend::broadcast(const Tensor& tensor, int root, const Ca
     Packed packed(tensor);
     run_broadcast(operation, packed.data(), packed.bytes(), root);
     packed.unpack();
-    return std::vector<Tensor>{tensor};
+    return Tensors{tensor};
   });
 }
 
 Backend::WorkPtr GlooBackend::all_reduce(const Tensor& tensor, const ReduceOp& op, const CallOptions& call) {
   return submit("all_reduce", call, [this, tensor, op](Operation& operation) {
     Packed packed(tensor);
-    run_all_reduce(operation, packed.elements(), op, scratch_);
+    run_all_reduce(operation, elements_of(packed), op, scratch_);
     packed.unpack();
-    return std::vector<Tensor>{tensor};
+    return Tensors{tensor};
   });
 }
 
 Backend::WorkPtr GlooBackend::reduce(const Tensor& tensor, int root, const ReduceOp& op, const CallOptions& call) {
   return submit("reduce", call, [this, tensor, root, op](Operation& operation) {
     Packed packed(tensor);
-    run_reduce(operation, packed.elements(), root, op, scratch_);
+    run_reduce(operation, elements_of(packed), root, op, scratch_);
     if (rank() == root) packed.unpack();
-    return std::vector<Tensor>{tensor};
+    return Tensors{tensor};
   });
 }
 
-Backend::WorkPtr GlooBackend::all_gather(const std::vector<Tensor>& outputs, const Tensor& input,
-                                         const CallOptions& call) {
+Backend::WorkPtr GlooBackend::all_reduce_coalesced(const Tensors& tensors, const ReduceOp& op,
+                                                   const CallOptions& call) {
+  return submit("all_reduce_coalesced", call, [this, tensors, op](Operation& operation) {
+    for (const auto& tensor : tensors) {
+      Packed packed(tensor);
+      run_all_reduce(operation, elements_of(packed), op, scratch_);
+      packed.unpack();
+    }
+    return tensors;
+  });
+}
+
+Backend::WorkPtr GlooBackend::all_gather(const Tensors& outputs, const Tensor& input, const CallOptions& call) {
   return submit("all_gather", call, [outputs, input](Operation& operation) {
     const Packed packed(input);
-    std::vector<Packed> arriving(outputs.begin(), outputs.end());
-    std::vector<void*> places;
-    for (const auto& output : arriving) places.push_back(output.data());
-    run_all_gather(operation, places, packed.data(), packed.bytes());
-    for (auto& output : arriving) output.unpack();
+    PackedList arriving(outputs);
+    run_all_gather(operation, arriving.blocks, block_of(packed));
+    arriving.unpack();
     return outputs;
   });
 }
@@ -103,22 +119,42 @@ Backend::WorkPtr GlooBackend::all_gather_single(const Tensor& output, const Tens
   return submit("all_gather_single", call, [this, output, input](Operation& operation) {
     const Packed packed(input);
     Packed arriving(output);
-    run_all_gather(operation, pieces(arriving.data(), packed.bytes(), size()), packed.data(), packed.bytes());
+    run_all_gather(operation, pieces(arriving.data(), packed.bytes(), size()), block_of(packed));
     arriving.unpack();
-    return std::vector<Tensor>{output};
+    return Tensors{output};
   });
 }
 
-Backend::WorkPtr GlooBackend::reduce_scatter(const Tensor& output, const std::vector<Tensor>& inputs,
-                                             const ReduceOp& op, const CallOptions& call) {
+Backend::WorkPtr GlooBackend::gather(const Tensors& outputs, const Tensor& input, int root, const CallOptions& call) {
+  return submit("gather", call, [outputs, input, root](Operation& operation) {
+    const Packed packed(input);
+    PackedList arriving(outputs);
+    run_gather(operation, arriving.blocks, block_of(packed), root);
+    arriving.unpack();
+    return outputs;
+  });
+}
+
+Backend::WorkPtr GlooBackend::scatter(const Tensor& output, const Tensors& inputs, int root, const CallOptions& call) {
+  return submit("scatter", call, [output, inputs, root](Operation& operation) {
+    const PackedList leaving(inputs);
+    Packed arriving(output);
+    run_scatter(operation, block_of(arriving), leaving.blocks, root);
+    arriving.unpack();
+    return Tensors{output};
+  });
+}
+
+Backend::WorkPtr GlooBackend::reduce_scatter(const Tensor& output, const Tensors& inputs, const ReduceOp& op,
+                                             const CallOptions& call) {
   return submit("reduce_scatter", call, [this, output, inputs, op](Operation& operation) {
     Packed result(output);
-    const std::vector<Packed> packed(inputs.begin(), inputs.end());
-    std::vector<const void*> places;
-    for (const auto& input : packed) places.push_back(input.data());
-    run_reduce_scatter(operation, result.elements(), places, op, scratch_);
+    const PackedList leaving(inputs);
+    std::vector<Elements> parts;
+    for (const auto& input : leaving.packed) parts.push_back(elements_of(input));
+    run_reduce_scatter(operation, elements_of(result), parts, op, scratch_);
     result.unpack();
-    return std::vector<Tensor>{output};
+    return Tensors{output};
   });
 }
 
@@ -127,49 +163,50 @@ Backend::WorkPtr GlooBackend::reduce_scatter_single(const Tensor& output, const 
   return submit("reduce_scatter_single", call, [this, output, input, op](Operation& operation) {
     Packed result(output);
     const Packed packed(input);
-    const auto parts = pieces(packed.data(), result.bytes(), size());
-    run_reduce_scatter(operation, result.elements(), std::vector<const void*>(parts.begin(), parts.end()), op,
-                       scratch_);
+    std::vector<Elements> parts;
+    for (const auto& piece : pieces(packed.data(), result.bytes(), size())) {
+      parts.push_back({piece.data, result.count(), result.dtype()});
+    }
+    run_reduce_scatter(operation, elements_of(result), parts, op, scratch_);
     result.unpack();
-    return std::vector<Tensor>{output};
+    return Tensors{output};
+  });
+}
+
+Backend::WorkPtr GlooBackend::all_to_all(const Tensors& outputs, const Tensors& inputs, const CallOptions& call) {
+  return submit("all_to_all", call, [outputs, inputs](Operation& operation) {
+    const PackedList leaving(inputs);
+    PackedList arriving(outputs);
+    run_all_to_all(operation, arriving.blocks, leaving.blocks);
+    arriving.unpack();
+    return outputs;
   });
 }
 
 Backend::WorkPtr GlooBackend::barrier(const CallOptions& call) {
   return submit("barrier", call, [](Operation& operation) {
     run_barrier(operation);
-    return std::vector<Tensor>{};
+    return Tensors{};
   });
 }
 
-Backend::WorkPtr GlooBackend::transfer(const char* operation, int tag, const CallOptions& call,
-                                       const std::function<void(Step&)>& post) {
-  if (call.async_op)
-    throw NotImplementedError(std::string("backend gloo does not support an asynchronous ") + operation);
-  const auto limit = limit_of(call);
-  const auto number = transfers_++;
-  Operation context{mesh_, std::string(operation) + " #" + std::to_string(number) + " with tag " + std::to_string(tag),
-                    kPointToPoint | static_cast<std::uint64_t>(tag), limit, Deadline::after(limit)};
-  Step step(context);
-  post(step);
-  step.wait();
-  return std::make_shared<Work>(operation, number);
+void GlooBackend::monitored_barrier(std::chrono::milliseconds timeout, bool wait_all_ranks) {
+  submit("monitored_barrier", {timeout, false}, [timeout, wait_all_ranks](Operation& operation) {
+    MonitoredBarrier(operation, timeout).run(wait_all_ranks);
+    return Tensors{};
+  });
 }
 
 Backend::WorkPtr GlooBackend::send(const Tensor& tensor, int destination, int tag, const CallOptions& call) {
-  const Packed packed(tensor);
-  auto work = transfer("send", tag, call, [&](Step& step) { step.send(destination, packed.data(), packed.bytes()); });
-  work->finish({tensor});
-  return work;
+  return transfers_.start(Transfers::Kind::kSend, tensor, destination, tag, limit_of(call), call.async_op);
 }
 
 Backend::WorkPtr GlooBackend::recv(const Tensor& tensor, int source, int tag, const CallOptions& call) {
-  Packed packed(tensor);
-  auto work = transfer("recv", tag, call, [&](Step& step) { step.recv(source, packed.data(), packed.bytes()); });
-  packed.unpack();
-  work->set_source_rank(source);
-  work->finish({tensor});
-  return work;
+  return transfers_.start(Transfers::Kind::kReceive, tensor, source, tag, limit_of(call), call.async_op);
+}
+
+Backend::WorkPtr GlooBackend::recv_any_source(const Tensor& tensor, int tag, const CallOptions& call) {
+  return transfers_.start(Transfers::Kind::kReceive, tensor, Mesh::kAnyPeer, tag, limit_of(call), call.async_op);
 }
 
 void GlooBackend::abort(const std::string& why) {
@@ -177,9 +214,14 @@ void GlooBackend::abort(const std::string& why) {
 }
 
 void GlooBackend::shutdown() {
-  if (mesh_.reason_unusable().empty()) executor_.drain(kDrainLimit);
+  const auto deadline = Deadline::after(kDrainLimit);
+  if (mesh_.reason_unusable().empty()) {
+    executor_.drain(kDrainLimit);
+    transfers_.drain(deadline);
+  }
   mesh_.close();
   executor_.stop(std::make_exception_ptr(DistBackendError("the group was destroyed before the operation ran")));
+  transfers_.stop();
 }
 
 }  // namespace tensorplay::distributed

@@ -2,10 +2,10 @@
 
 #include "runtime/backend/gloo/algorithms.hpp"
 #include "runtime/backend/gloo/mesh.hpp"
+#include "runtime/backend/gloo/transfers.hpp"
 #include "runtime/group/serial_executor.hpp"
 #include "tensorplay/distributed/backend.hpp"
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,15 +29,21 @@ class GlooBackend final : public Backend {
   WorkPtr broadcast(const Tensor& tensor, int root, const CallOptions& call) override;
   WorkPtr all_reduce(const Tensor& tensor, const ReduceOp& op, const CallOptions& call) override;
   WorkPtr reduce(const Tensor& tensor, int root, const ReduceOp& op, const CallOptions& call) override;
-  WorkPtr all_gather(const std::vector<Tensor>& outputs, const Tensor& input, const CallOptions& call) override;
+  WorkPtr all_reduce_coalesced(const Tensors& tensors, const ReduceOp& op, const CallOptions& call) override;
+  WorkPtr all_gather(const Tensors& outputs, const Tensor& input, const CallOptions& call) override;
   WorkPtr all_gather_single(const Tensor& output, const Tensor& input, const CallOptions& call) override;
-  WorkPtr reduce_scatter(const Tensor& output, const std::vector<Tensor>& inputs, const ReduceOp& op,
+  WorkPtr gather(const Tensors& outputs, const Tensor& input, int root, const CallOptions& call) override;
+  WorkPtr scatter(const Tensor& output, const Tensors& inputs, int root, const CallOptions& call) override;
+  WorkPtr reduce_scatter(const Tensor& output, const Tensors& inputs, const ReduceOp& op,
                          const CallOptions& call) override;
   WorkPtr reduce_scatter_single(const Tensor& output, const Tensor& input, const ReduceOp& op,
                                 const CallOptions& call) override;
+  WorkPtr all_to_all(const Tensors& outputs, const Tensors& inputs, const CallOptions& call) override;
   WorkPtr barrier(const CallOptions& call) override;
+  void monitored_barrier(std::chrono::milliseconds timeout, bool wait_all_ranks) override;
   WorkPtr send(const Tensor& tensor, int destination, int tag, const CallOptions& call) override;
   WorkPtr recv(const Tensor& tensor, int source, int tag, const CallOptions& call) override;
+  WorkPtr recv_any_source(const Tensor& tensor, int tag, const CallOptions& call) override;
 
   void abort(const std::string& why) override;
   void shutdown() override;
@@ -46,11 +52,10 @@ class GlooBackend final : public Backend {
   using Run = std::function<std::vector<Tensor>(Operation&)>;
 
   WorkPtr submit(const char* operation, const CallOptions& call, Run run);
-  WorkPtr transfer(const char* operation, int tag, const CallOptions& call, const std::function<void(Step&)>& post);
 
   Mesh mesh_;
   Scratch scratch_;  // Used by the running collective alone.
-  std::atomic<std::uint64_t> transfers_{0};
+  Transfers transfers_;
   SerialExecutor executor_;  // Last: its thread uses everything above.
 };
 

@@ -16,12 +16,14 @@ namespace tensorplay::distributed {
 Mesh::Mesh(const BackendOptions& options, Deadline deadline) : rank_(options.rank), size_(options.size) {
   if (size_ == 1) {
     hosts_ = {base::short_host_name()};
+    addresses_ = {""};
     return;
   }
   const SigpipeGuard guard;  // Gloo's thread is started in here.
   ConnectedMesh connected = connect_mesh(options, deadline);
   context_ = std::move(connected.context);
   hosts_ = std::move(connected.hosts);
+  addresses_ = std::move(connected.addresses);
   vigil_ =
       std::make_shared<Vigil>(context_, rank_, size_, [this](const std::vector<int>& lost) { wake_waits_for(lost); });
 }
@@ -30,7 +32,16 @@ Mesh::~Mesh() {
   close();
 }
 
+std::vector<int> Mesh::peers() const {
+  std::vector<int> all;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer != rank_) all.push_back(peer);
+  }
+  return all;
+}
+
 std::string Mesh::name_of(int peer) const {
+  if (peer == kAnyPeer) return "any rank";
   return "rank " + std::to_string(peer) + " on " + hosts_[static_cast<std::size_t>(peer)];
 }
 
@@ -68,7 +79,9 @@ void Mesh::wake_all_waits() {
 void Mesh::wake_waits_for(const std::vector<int>& lost) {
   const std::lock_guard lock(mutex_);
   for (const auto& [buffer, peer] : waits_) {
-    if (std::find(lost.begin(), lost.end(), peer) == lost.end()) continue;
+    const bool is_lost = peer == kAnyPeer ? static_cast<int>(lost.size()) == size_ - 1
+                                          : std::find(lost.begin(), lost.end(), peer) != lost.end();
+    if (!is_lost) continue;
     buffer->abortWaitRecv();
     buffer->abortWaitSend();
   }

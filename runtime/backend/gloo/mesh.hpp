@@ -31,12 +31,19 @@ class Mesh {
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
 
+  /// Stands for every peer, in a receive from whoever sends.
+  static constexpr int kAnyPeer = -1;
+
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
+  std::vector<int> peers() const;
 
   /// "rank 2 on node1"
   std::string name_of(int peer) const;
   std::string names_of(const std::vector<int>& peers) const;
+
+  /// "[127.0.0.1]:41234", where that peer listens; empty for this rank.
+  const std::string& address_of(int peer) const { return addresses_[static_cast<std::size_t>(peer)]; }
 
   /// Fails every transfer, now and later, with `why`, and closes the connections at once. The first reason stays.
   void abort(const std::string& why);
@@ -49,6 +56,7 @@ class Mesh {
 
  private:
   friend class Step;
+  friend class MonitoredBarrier;
 
   std::shared_ptr<gloo::transport::Context> context() const;
   std::shared_ptr<Vigil> vigil() const;
@@ -59,7 +67,8 @@ class Mesh {
 
   int rank_;
   int size_;
-  std::vector<std::string> hosts_;  // Of each rank, for messages.
+  std::vector<std::string> hosts_;      // Of each rank, for messages.
+  std::vector<std::string> addresses_;  // Likewise.
 
   mutable std::mutex mutex_;
   std::shared_ptr<gloo::transport::Context> context_;

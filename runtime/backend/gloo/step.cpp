@@ -37,8 +37,9 @@ bool is_timeout(const std::string& gloo_text) {
 
 }  // namespace
 
-Step::Step(Operation& operation)
+Step::Step(Operation& operation, Sigpipe sigpipe)
     : operation_(operation), slot_(operation.first_slot++), context_(operation.mesh.context()) {
+  if (sigpipe == Sigpipe::kGuard) guard_.emplace();
   if (const auto why = operation.mesh.reason_unusable(); !why.empty()) {  // Set before the context goes.
     throw DistBackendError(operation.what + ": the group is unusable: " + why);
   }
@@ -54,12 +55,19 @@ void Step::recv(int peer, void* data, std::size_t bytes) {
   post(peer, data, bytes, true);
 }
 
+void Step::recv_from_any(void* data, std::size_t bytes) {
+  post(Mesh::kAnyPeer, data, bytes, true);
+}
+
 void Step::post(int peer, void* data, std::size_t bytes, bool is_receive) {
+  if (is_receive) source_ = peer;
   if (bytes == 0) return;
   transfers_.push_back({context_->createUnboundBuffer(data, bytes), peer, is_receive});
   auto& buffer = *transfers_.back().buffer;
   try {
-    if (is_receive) {
+    if (peer == Mesh::kAnyPeer) {
+      buffer.recv(operation_.mesh.peers(), slot_);
+    } else if (is_receive) {
       buffer.recv(peer, slot_);
     } else {
       buffer.send(peer, slot_);
@@ -70,7 +78,11 @@ void Step::post(int peer, void* data, std::size_t bytes, bool is_receive) {
 }
 
 bool Step::wait_in_gloo(Transfer& transfer, std::chrono::milliseconds limit) {
-  return transfer.is_receive ? transfer.buffer->waitRecv(nullptr, limit) : transfer.buffer->waitSend(nullptr, limit);
+  if (!transfer.is_receive) return transfer.buffer->waitSend(nullptr, limit);
+  int source = -1;
+  const bool is_whole = transfer.buffer->waitRecv(&source, limit);
+  if (is_whole) source_ = source;
+  return is_whole;
 }
 
 bool Step::wait_for(Transfer& transfer, std::chrono::milliseconds limit) {
@@ -112,7 +124,7 @@ void Step::wait() {
       if (wait_in_gloo(transfers_[i], kAfterthought)) continue;
     } catch (const std::exception&) {
     }
-    fail(i, "in the middle of a message");
+    fail(i, transfers_[i].peer == Mesh::kAnyPeer ? "nobody is left" : "in the middle of a message");
   }
 }
 

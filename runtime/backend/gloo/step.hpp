@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,35 +27,43 @@ struct Operation {
 ///
 /// Post every transfer, then wait() once. The first failure ends the step: the mesh is aborted, with a text that names
 /// every peer that was lost or late, and that text is thrown as DistBackendError.
-/// Thread rules: one thread. Memory passed must live until wait() has returned or the Step is gone.
+/// Thread rules: one thread, or one that posts and then another that waits if each keeps SIGPIPE away by itself.
+/// Memory passed must live until wait() has returned or the Step is gone.
 class Step {
  public:
-  explicit Step(Operation& operation);
+  enum class Sigpipe : std::uint8_t { kGuard, kCallerGuards };
+
+  explicit Step(Operation& operation, Sigpipe sigpipe = Sigpipe::kGuard);
   ~Step();
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
   void send(int peer, const void* data, std::size_t bytes);  ///< Nothing happens for no bytes.
   void recv(int peer, void* data, std::size_t bytes);
+  void recv_from_any(void* data, std::size_t bytes);
   void wait();
+
+  /// Who sent what the last receive got.
+  int source() const noexcept { return source_; }
 
  private:
   struct Transfer {
     std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
-    int peer;
+    int peer;  ///< Or Mesh::kAnyPeer.
     bool is_receive;
   };
 
   void post(int peer, void* data, std::size_t bytes, bool is_receive);
   bool wait_for(Transfer& transfer, std::chrono::milliseconds limit);
-  static bool wait_in_gloo(Transfer& transfer, std::chrono::milliseconds limit);
+  bool wait_in_gloo(Transfer& transfer, std::chrono::milliseconds limit);
   [[noreturn]] void fail(std::size_t first, const std::string& gloo_text);
 
-  const SigpipeGuard guard_;
+  std::optional<SigpipeGuard> guard_;
   Operation& operation_;
   std::uint64_t slot_;
   std::shared_ptr<gloo::transport::Context> context_;
   std::vector<Transfer> transfers_;
+  int source_ = -1;
 };
 
 }  // namespace tensorplay::distributed
