@@ -60,8 +60,8 @@ CommHook noop_hook() {
 void register_ddp_comm_hook(DDPCommHookType type, nn::parallel::DistributedDataParallel& model) {
   const Group group = model.process_group();
   const auto power_sgd = [&](int rank, bool batched) {
-    auto state = std::make_shared<PowerSGDState>(
-        PowerSGDOptions{.process_group = group, .matrix_approximation_rank = rank});
+    auto state =
+        std::make_shared<PowerSGDState>(PowerSGDOptions{.process_group = group, .matrix_approximation_rank = rank});
     auto hook = batched ? batched_powerSGD_hook(*state) : powerSGD_hook(*state);
     return CommHook([state, hook](GradBucket& bucket) { return hook(bucket); });
   };

@@ -39,7 +39,8 @@ void check_model(const Model& model, const DistributedDataParallelOptions& optio
     if (options.gradient_as_bucket_view) {
       throw dist::InvalidArgument(who + " needs set_gradient: gradient_as_bucket_view moves its gradient");
     }
-    if (parameter.gradient.shape() != parameter.value.shape() || parameter.gradient.dtype() != parameter.value.dtype()) {
+    if (parameter.gradient.shape() != parameter.value.shape() ||
+        parameter.gradient.dtype() != parameter.value.dtype()) {
       throw dist::InvalidArgument(who + " and its gradient differ in shape or dtype");
     }
   }

@@ -17,9 +17,9 @@ class IterationTimes {
   struct Sums {
     std::int64_t iterations = 0;
     std::int64_t forward_ns = 0;
-    std::int64_t backward_ns = 0;        ///< First gradient to the last.
-    std::int64_t communication_ns = 0;   ///< First reduction's start to the last one's end.
-    std::int64_t overlap_ns = 0;         ///< The part of it before the backward pass was over.
+    std::int64_t backward_ns = 0;       ///< First gradient to the last.
+    std::int64_t communication_ns = 0;  ///< First reduction's start to the last one's end.
+    std::int64_t overlap_ns = 0;        ///< The part of it before the backward pass was over.
   };
 
   void forward_began() { forward_ = Clock::now(); }
@@ -33,9 +33,7 @@ class IterationTimes {
   }
   /// Shared with the callbacks, which may outlive the reducer.
   std::shared_ptr<std::atomic<std::int64_t>> end_mark() const { return last_end_; }
-  static void reduction_ended(std::atomic<std::int64_t>& mark) {
-    mark.store(Clock::now().time_since_epoch().count());
-  }
+  static void reduction_ended(std::atomic<std::int64_t>& mark) { mark.store(Clock::now().time_since_epoch().count()); }
   void backward_ended() { backward_end_ = Clock::now(); }
   void iteration_ended() {
     ++sums_.iterations;

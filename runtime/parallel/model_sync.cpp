@@ -50,8 +50,8 @@ std::string broadcast_text(std::string text, int source, const dist::Group& grou
   Tensor size = tensor<std::int64_t>({static_cast<std::int64_t>(text.size())});
   dist::broadcast(size, {.group = group, .group_src = source});
   text.resize(static_cast<std::size_t>(size.item()));
-  Tensor bytes = Tensor::from_pointer(reinterpret_cast<std::uint8_t*>(text.data()),
-                                      {static_cast<std::int64_t>(text.size())});
+  Tensor bytes =
+      Tensor::from_pointer(reinterpret_cast<std::uint8_t*>(text.data()), {static_cast<std::int64_t>(text.size())});
   dist::broadcast(bytes, {.group = group, .group_src = source});
   return text;
 }

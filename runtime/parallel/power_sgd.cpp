@@ -177,23 +177,23 @@ CommHook power_sgd(const PowerSGDState& state, bool is_one_matrix) {
     if (bucket.is_last()) ++core->iteration;
     auto done = std::make_shared<Future>();
     auto* const raw = core.get();  // The worker is a part of it: jobs never outlive it, and must not keep it alive.
-    core->worker.post([raw, done, buffer, shapes = std::move(shapes), index = bucket.index(), iteration, side,
-                       is_one_matrix] {
-      try {
-        if (is_one_matrix) {
-          Tensor square = zeros({side * side}, buffer.dtype());
-          const Tensor part = square.slice(0, 0, buffer.numel());
-          Tensor(part).copy_(buffer);
-          raw->reduce(square, shapes, index, iteration);
-          Tensor(buffer).copy_(part);
-        } else {
-          raw->reduce(buffer, shapes, index, iteration);
-        }
-        done->set_value({buffer});
-      } catch (...) {
-        done->set_error(std::current_exception());
-      }
-    });
+    core->worker.post(
+        [raw, done, buffer, shapes = std::move(shapes), index = bucket.index(), iteration, side, is_one_matrix] {
+          try {
+            if (is_one_matrix) {
+              Tensor square = zeros({side * side}, buffer.dtype());
+              const Tensor part = square.slice(0, 0, buffer.numel());
+              Tensor(part).copy_(buffer);
+              raw->reduce(square, shapes, index, iteration);
+              Tensor(buffer).copy_(part);
+            } else {
+              raw->reduce(buffer, shapes, index, iteration);
+            }
+            done->set_value({buffer});
+          } catch (...) {
+            done->set_error(std::current_exception());
+          }
+        });
     return done;
   };
 }

@@ -331,8 +331,7 @@ void Reducer::learn_order() {
     const auto place = static_cast<std::int64_t>(i);
     if (is_trainable(i) && std::find(order.begin(), order.end(), place) == order.end()) order.push_back(place);
   }
-  dist::broadcast(Tensor::from_span(std::span(order)),
-                  {.group = options_.group, .group_src = pass_.order_source});
+  dist::broadcast(Tensor::from_span(std::span(order)), {.group = options_.group, .group_src = pass_.order_source});
   assign({order.begin(), order.end()});
   has_rebuilt_ = true;
 }

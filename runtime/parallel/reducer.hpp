@@ -23,7 +23,7 @@ struct ReducerOptions {
   bool skip_all_reduce_unused_params = false;
   bool batched_grad_copy = false;
   bool lazy_bucket_allocation = false;
-  std::vector<std::size_t> delayed;             ///< Parameters in a bucket of their own, let go by `delay_trigger`.
+  std::vector<std::size_t> delayed;  ///< Parameters in a bucket of their own, let go by `delay_trigger`.
   std::optional<std::size_t> delay_trigger = {};
 };
 
@@ -40,9 +40,9 @@ class Reducer {
   Reducer(Model& model, ReducerOptions options);
 
   struct Pass {
-    bool reduces = true;    ///< False: gradients accumulate locally.
-    int order_source = 0;   ///< Whose order of gradients the buckets are rebuilt by, a group rank.
-    double divisor = 0;     ///< What SUMs are divided by; 0: averages as usual.
+    bool reduces = true;   ///< False: gradients accumulate locally.
+    int order_source = 0;  ///< Whose order of gradients the buckets are rebuilt by, a group rank.
+    double divisor = 0;    ///< What SUMs are divided by; 0: averages as usual.
     bool is_timed = false;
   };
 
@@ -70,11 +70,11 @@ class Reducer {
  private:
   struct Slot {
     std::size_t bucket = 0;
-    Tensor view;              // The gradient's place in its bucket, in the parameter's shape.
-    bool is_ready = false;    // In this pass.
-    bool is_used = false;     // In this pass.
-    bool is_touched = false;  // Since the last reduction, passes under no_sync included.
-    int firings = 0;          // In this pass.
+    Tensor view;               // The gradient's place in its bucket, in the parameter's shape.
+    bool is_ready = false;     // In this pass.
+    bool is_used = false;      // In this pass.
+    bool is_touched = false;   // Since the last reduction, passes under no_sync included.
+    int firings = 0;           // In this pass.
     int expected_firings = 0;  // Static graph: in each pass, once known.
   };
   struct Bucket {

@@ -39,10 +39,9 @@ struct LayeredModel {
   tensorplay::nn::parallel::Model list() {
     tensorplay::nn::parallel::Model model;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      model.parameters.push_back(
-          {.name = "layer" + std::to_string(i), .value = values[i], .set_gradient = [this, i](const auto& place) {
-             gradients[i] = place;
-           }});
+      model.parameters.push_back({.name = "layer" + std::to_string(i),
+                                  .value = values[i],
+                                  .set_gradient = [this, i](const auto& place) { gradients[i] = place; }});
     }
     return model;
   }

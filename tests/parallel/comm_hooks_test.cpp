@@ -39,8 +39,8 @@ double largest_gradient(const PulledModel& model) {
 }  // namespace
 
 TEST_CASE("every ready-made hook trains to the same place on all ranks") {
-  const auto type = GENERATE(DDPCommHookType::ALLREDUCE, DDPCommHookType::FP16_COMPRESS,
-                             DDPCommHookType::BF16_COMPRESS, DDPCommHookType::POWER_SGD);
+  const auto type = GENERATE(DDPCommHookType::ALLREDUCE, DDPCommHookType::FP16_COMPRESS, DDPCommHookType::BF16_COMPRESS,
+                             DDPCommHookType::POWER_SGD);
   REQUIRE(run_ranks(2, [&](int rank) {
             PulledModel model({{20, 30}, {30}});
             DistributedDataParallel ddp(model.list());

@@ -170,14 +170,18 @@ TEST_CASE("gradients that accumulate under no_sync are reduced by the next pass 
               {
                 const auto guard = ddp.no_sync();
                 ddp.forward();
-                model.backward(rank, round, [&](std::size_t i) { ddp.mark_ready(i); }, true);
+                model.backward(
+                    rank, round, [&](std::size_t i) { ddp.mark_ready(i); }, true);
                 ddp.finalize_backward();
               }
               ddp.forward();
-              model.backward(rank, round + 50, [&](std::size_t i) { ddp.mark_ready(i); }, true);
+              model.backward(
+                  rank, round + 50, [&](std::size_t i) { ddp.mark_ready(i); }, true);
               ddp.finalize_backward();
-              plain.backward(rank, round, [](std::size_t) {}, true);
-              plain.backward(rank, round + 50, [](std::size_t) {}, true);
+              plain.backward(
+                  rank, round, [](std::size_t) {}, true);
+              plain.backward(
+                  rank, round + 50, [](std::size_t) {}, true);
               for (const auto& gradient : plain.gradients) all_reduce(gradient, {.op = ReduceOp::AVG});
               check(same_bits(model.gradients, plain.gradients), "round " + std::to_string(round));
               model.descend();
@@ -292,10 +296,11 @@ TEST_CASE("gradients may be marked from several threads") {
 
 TEST_CASE("mistakes of the caller are told before anything is sent") {
   const auto text_of = [](const std::function<void(PulledModel&)>& act) {
-    return run_ranks(1, [&](int) {
-             PulledModel model({{3}, {2}});
-             act(model);
-           })
+    return run_ranks(1,
+                     [&](int) {
+                       PulledModel model({{3}, {2}});
+                       act(model);
+                     })
         .front();
   };
   REQUIRE_THAT(text_of([](PulledModel& model) {

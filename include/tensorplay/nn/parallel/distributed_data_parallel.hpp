@@ -52,8 +52,8 @@ struct DistributedDataParallelOptions {
   int dim = 0;  ///< Has no meaning with one device for each process; as in torch.
   /// The older form of forward_sync_buffers; false also leaves them out at the start.
   std::optional<bool> broadcast_buffers = {};
-  bool init_sync = true;                         ///< Verify the model, and take over rank 0's parameters and buffers.
-  distributed::Group process_group = {};         ///< Default: the default group.
+  bool init_sync = true;                          ///< Verify the model, and take over rank 0's parameters and buffers.
+  distributed::Group process_group = {};          ///< Default: the default group.
   std::optional<std::size_t> bucket_cap_mb = {};  ///< Default: 25.
   bool find_unused_parameters = false;
   bool check_reduction = false;  ///< Deprecated, ignored.
@@ -68,8 +68,8 @@ struct DistributedDataParallelOptions {
   /// With find_unused_parameters: a parameter that some rank has not used keeps its own gradient nowhere; ranks do not
   /// exchange who used what.
   bool skip_all_reduce_unused_params = false;
-  std::vector<double> bucket_cap_mb_list = {};  ///< Caps of the first buckets, in order; the last one goes on.
-  bool batched_grad_copy = false;               ///< Copy a bucket's gradients when all are ready, not one by one.
+  std::vector<double> bucket_cap_mb_list = {};    ///< Caps of the first buckets, in order; the last one goes on.
+  bool batched_grad_copy = false;                 ///< Copy a bucket's gradients when all are ready, not one by one.
   std::optional<bool> forward_sync_buffers = {};  ///< Buffers follow rank 0's at each forward; default: yes.
   bool lazy_bucket_allocation = false;            ///< Take the buckets' memory at the first backward.
 };
