@@ -1,10 +1,13 @@
 #include "agent/discovery_options.hpp"
 
+#include "agent/scheduler/node_address.hpp"
 #include "agent/usage_error.hpp"
 #include "rendezvous/shared_secret.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/host.hpp"
 #include "tensorplay/distributed/errors.hpp"
+
+#include <unistd.h>
 
 namespace tensorplay::agent {
 
@@ -31,6 +34,7 @@ rendezvous::DiscoveryOptions discovery_options(const LaunchPlan& plan) {
   options.is_alone = plan.max_nodes == 1;
   options.local_addr = plan.local_addr;
   options.secret = plan.rdzv.secret;
+  options.ask_scheduler = name_source(EnvironmentView(environ));
   return options;
 }
 

@@ -110,9 +110,10 @@ SchedulerFacts make_facts_of_script(const Allocation& allocation) {
   facts.restart_count = allocation.restart_count;
   facts.conclusion = allocation.title + ", outside its tasks: one node";
   if (allocation.hosts.size() > 1) {
-    facts.hint = allocation.title + " has " + std::to_string(allocation.hosts.size()) +
-                 " nodes but tprun was started on one, which it takes for all; to use them: " +
-                 allocation.how_to_use_all + "; if one is meant: --nnodes=1";
+    facts.hint =
+        allocation.title + " has " + std::to_string(allocation.hosts.size()) +
+        " nodes but tprun was started on one, which it takes for all; to use them: " + allocation.how_to_use_all +
+        "; if one is meant: --nnodes=1";
   }
   return facts;
 }

@@ -7,9 +7,9 @@
 namespace tensorplay::agent {
 
 struct Allocation {
-  std::string scheduler;           ///< As --scheduler has it.
-  std::string title;               ///< For people: "SLURM job 42".
-  std::string job;                 ///< What names this start of the job: "slurm-42", "slurm-42-r1".
+  std::string scheduler;  ///< As --scheduler has it.
+  std::string title;      ///< For people: "SLURM job 42".
+  std::string job;        ///< What names this start of the job: "slurm-42", "slurm-42-r1".
   int restart_count = 0;
   std::vector<std::string> hosts;  ///< Each once, in the scheduler's order; empty where it does not tell.
   std::string how_to_use_all;      ///< "srun tprun ...": for the hint.

@@ -1,5 +1,5 @@
-/// What is known of the batch scheduler or MPI launcher that started tprun: the nodes of the job, this one's place among
-/// them, and where and under which name they can meet.
+/// What is known of the batch scheduler or MPI launcher that started tprun: the nodes of the job, this one's place
+/// among them, and where and under which name they can meet.
 ///
 /// Detection is a core: environment and machine in, facts out. It concludes that there are other nodes only from
 /// variables that can mean nothing else, since whoever is wrong there waits for peers that never come. What each
@@ -19,12 +19,12 @@
 namespace tensorplay::agent {
 
 struct SchedulerFacts {
-  std::string name;               ///< As --scheduler has it; empty: nothing was concluded.
-  std::optional<int> nodes;       ///< That each run a tprun of this job; nullopt: the scheduler does not tell.
-  int node_index = 0;             ///< This node's, from 0.
-  std::vector<std::string> hosts; ///< In the order of their indexes; empty where the scheduler does not tell.
-  std::optional<int> workers_here;  ///< GPUs of the job on this node, or slots, where that is told.
-  std::string run_id;             ///< The same on all nodes, another for each job, step and restart.
+  std::string name;                  ///< As --scheduler has it; empty: nothing was concluded.
+  std::optional<int> nodes;          ///< That each run a tprun of this job; nullopt: the scheduler does not tell.
+  int node_index = 0;                ///< This node's, from 0.
+  std::vector<std::string> hosts;    ///< In the order of their indexes; empty where the scheduler does not tell.
+  std::optional<int> workers_here;   ///< GPUs of the job on this node, or slots, where that is told.
+  std::string run_id;                ///< The same on all nodes, another for each job, step and restart.
   std::vector<std::uint16_t> ports;  ///< Where to meet on hosts[0] and its successors: all nodes derive the same ones.
   int restart_count = 0;             ///< How often the scheduler has started this job again.
   std::string conclusion;            ///< One line for people: "SLURM job 42, step 0: node 0 of 2 (n1 n2)".

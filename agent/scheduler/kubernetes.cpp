@@ -1,5 +1,5 @@
-// Kubernetes, when --scheduler=kubernetes says so: pods of an indexed Job may just as well each work alone. The pods of a
-// Job are called JOB-INDEX, those of a JobSet JOBSET-JOB-JOBINDEX-INDEX, and with a headless service each is found as
+// Kubernetes, when --scheduler=kubernetes says so: pods of an indexed Job may just as well each work alone. The pods of
+// a Job are called JOB-INDEX, those of a JobSet JOBSET-JOB-JOBINDEX-INDEX, and with a headless service each is found as
 // NAME.SERVICE. How many there are the user says, but for the training operator, which sets WORLD_SIZE and RANK.
 #include "agent/scheduler/allocation.hpp"
 #include "agent/scheduler/readers.hpp"

@@ -1,5 +1,5 @@
-// LSF. The job script runs on the first host; blaunch numbers the tasks that it starts, jsrun tells each its rank. Where
-// a task runs is known by the host's name only.
+// LSF. The job script runs on the first host; blaunch numbers the tasks that it starts, jsrun tells each its rank.
+// Where a task runs is known by the host's name only.
 #include "agent/option_values.hpp"
 #include "agent/scheduler/allocation.hpp"
 #include "agent/scheduler/readers.hpp"

@@ -1,4 +1,5 @@
-/// One function for each scheduler: its facts, or nullopt where it did not start this process. `is_named`: the user said
+/// One function for each scheduler: its facts, or nullopt where it did not start this process. `is_named`: the user
+/// said
 /// --scheduler=NAME, so that what would be too weak alone will do.
 #pragma once
 

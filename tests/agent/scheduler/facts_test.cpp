@@ -52,8 +52,8 @@ TEST_CASE("a step on some of the job's nodes is a world of those") {
 TEST_CASE("all nodes of a step derive the same ports, and another step or restart others") {
   auto again = recorded::slurm_step("n[1-3]", 3, 1);
   again.push_back("SLURM_RESTART_COUNT=1");
-  const auto a = Case(recorded::slurm_step("n[1-3]", 3, 0)).facts(), b = Case(recorded::slurm_step("n[1-3]", 3, 1)).facts(),
-             c = Case(again).facts();
+  const auto a = Case(recorded::slurm_step("n[1-3]", 3, 0)).facts(),
+             b = Case(recorded::slurm_step("n[1-3]", 3, 1)).facts(), c = Case(again).facts();
   CHECK(a.ports == b.ports);
   CHECK(a.ports.size() == 3);
   CHECK(c.run_id == "slurm-42.0-r1");
@@ -67,9 +67,10 @@ TEST_CASE("a batch script without srun is one node, with a hint") {
   CHECK_FALSE(facts.nodes);
   CHECK(facts.hosts.empty());
   CHECK(facts.conclusion == "SLURM job 42, outside its tasks: one node");
-  CHECK(facts.hint ==
-        "SLURM job 42 has 3 nodes but tprun was started on one, which it takes for all; to use them: srun tprun ...; if "
-        "one is meant: --nnodes=1");
+  CHECK(
+      facts.hint ==
+      "SLURM job 42 has 3 nodes but tprun was started on one, which it takes for all; to use them: srun tprun ...; if "
+      "one is meant: --nnodes=1");
   CHECK(Case(recorded::slurm_job("n1", 1)).facts().hint.empty());
 }
 
@@ -107,9 +108,10 @@ TEST_CASE("a shell of salloc or a batch step is not a step of srun") {
 }
 
 TEST_CASE("several tasks on a node are refused in one sentence, said once") {
-  CHECK(Case(recorded::slurm_two_tasks_on_a_node(0)).complaint() ==
-        "SLURM job 42, step 0: tprun was started 2 times on one node, but one tprun starts all of a node's workers; give "
-        "srun --ntasks-per-node=1, and tprun --nproc-per-node=N");
+  CHECK(
+      Case(recorded::slurm_two_tasks_on_a_node(0)).complaint() ==
+      "SLURM job 42, step 0: tprun was started 2 times on one node, but one tprun starts all of a node's workers; give "
+      "srun --ntasks-per-node=1, and tprun --nproc-per-node=N");
   CHECK_THROWS_AS(Case(recorded::slurm_two_tasks_on_a_node(3)).facts(), RepeatedUsageError);
   CHECK(Case(recorded::open_mpi(2, 0, 2)).complaint() ==
         "Open MPI job 749076481: tprun was started 2 times on one node, but one tprun starts all of a node's workers; "
@@ -205,8 +207,8 @@ TEST_CASE("LSF: the job script is one node, a task of blaunch is found by its ho
   CHECK(c.facts().conclusion == "LSF job 77: node 1 of 2 (h1 h2)");
   c.machine.host = "h9";
   CHECK(c.complaint() == "LSF job 77: this host (h9) is not in LSB_MCPU_HOSTS; give --nnodes and --rdzv-endpoint");
-  c.environment = {"LSB_JOBID=77", "LSB_JOBINDEX=3", "LSB_MCPU_HOSTS=batch 1 h1 42 h2 42", "JSM_NAMESPACE_SIZE=2",
-                   "JSM_NAMESPACE_RANK=1", "JSM_NAMESPACE_LOCAL_SIZE=1"};
+  c.environment = {"LSB_JOBID=77",         "LSB_JOBINDEX=3",       "LSB_MCPU_HOSTS=batch 1 h1 42 h2 42",
+                   "JSM_NAMESPACE_SIZE=2", "JSM_NAMESPACE_RANK=1", "JSM_NAMESPACE_LOCAL_SIZE=1"};
   CHECK(c.facts().conclusion == "LSF job 77[3]: node 1 of 2 (h1 h2)");
 }
 

@@ -98,8 +98,8 @@ TEST_CASE("torchrun's usual lines in a SLURM script mean what they mean there") 
   CHECK(fixed.rdzv.backend == "static");
   CHECK(fixed.rdzv.endpoint == "n1:29501");
   CHECK(fixed.node_rank == 2);
-  const LaunchPlan dynamic = c.plan({"--nnodes=3", "--nproc_per_node=2", "--rdzv_id=42", "--rdzv_backend=c10d",
-                                     "--rdzv_endpoint=n1:29500"});
+  const LaunchPlan dynamic =
+      c.plan({"--nnodes=3", "--nproc_per_node=2", "--rdzv_id=42", "--rdzv_backend=c10d", "--rdzv_endpoint=n1:29500"});
   CHECK(dynamic.rdzv.endpoint == "n1:29500");
   CHECK(dynamic.rdzv.run_id == "42");
 }
@@ -167,6 +167,7 @@ TEST_CASE("docs and header list the same variables of schedulers") {
   };
   const auto named =
       matches(tensorplay::tests::source_file("agent/scheduler/variables.hpp"), "= \"([A-Za-z][A-Za-z0-9_]*)\"");
-  const auto documented = matches(tensorplay::tests::source_file("docs/schedulers.md"), "\n\\| `([A-Za-z][A-Za-z0-9_]*)`");
+  const auto documented =
+      matches(tensorplay::tests::source_file("docs/schedulers.md"), "\n\\| `([A-Za-z][A-Za-z0-9_]*)`");
   CHECK(named == documented);
 }

@@ -10,8 +10,12 @@ namespace tensorplay::agent::recorded {
 using Environment = std::vector<std::string>;
 
 inline Environment slurm_job(const std::string& nodelist, int nodes) {
-  return {"SLURM_JOB_ID=42", "SLURM_JOBID=42", "SLURM_JOB_NODELIST=" + nodelist, "SLURM_NODELIST=" + nodelist,
-          "SLURM_JOB_NUM_NODES=" + std::to_string(nodes), "SLURM_NNODES=" + std::to_string(nodes),
+  return {"SLURM_JOB_ID=42",
+          "SLURM_JOBID=42",
+          "SLURM_JOB_NODELIST=" + nodelist,
+          "SLURM_NODELIST=" + nodelist,
+          "SLURM_JOB_NUM_NODES=" + std::to_string(nodes),
+          "SLURM_NNODES=" + std::to_string(nodes),
           "SLURM_JOB_NAME=train"};
 }
 
@@ -58,14 +62,18 @@ inline Environment open_mpi(int size, int rank, int local_size) {
 }
 
 inline Environment hydra(int size, int rank, int local_size) {
-  return {"PMI_SIZE=" + std::to_string(size), "PMI_RANK=" + std::to_string(rank),
-          "MPI_LOCALNRANKS=" + std::to_string(local_size), "MPI_LOCALRANKID=0", "PMI_FD=9", "HYDI_CONTROL_FD=7",
+  return {"PMI_SIZE=" + std::to_string(size),
+          "PMI_RANK=" + std::to_string(rank),
+          "MPI_LOCALNRANKS=" + std::to_string(local_size),
+          "MPI_LOCALRANKID=0",
+          "PMI_FD=9",
+          "HYDI_CONTROL_FD=7",
           "PMI_HOSTNAME=n2"};
 }
 
 inline Environment pbs(int node, const std::string& task) {
-  return {"PBS_JOBID=123.server", "PBS_NODEFILE=/var/spool/pbs/aux/123.server", "PBS_ENVIRONMENT=PBS_BATCH",
-          "PBS_O_WORKDIR=/home/u", "PBS_NODENUM=" + std::to_string(node), "PBS_TASKNUM=" + task};
+  return {"PBS_JOBID=123.server",  "PBS_NODEFILE=/var/spool/pbs/aux/123.server", "PBS_ENVIRONMENT=PBS_BATCH",
+          "PBS_O_WORKDIR=/home/u", "PBS_NODENUM=" + std::to_string(node),        "PBS_TASKNUM=" + task};
 }
 
 inline Environment lsf() {
@@ -79,9 +87,15 @@ inline Environment grid_engine() {
 
 /// The training operator of Kubeflow for a fixed number of replicas.
 inline Environment training_operator() {
-  return {"MASTER_ADDR=job-master-0", "MASTER_PORT=23456",  "WORLD_SIZE=2",
-          "RANK=1",                   "PYTHONUNBUFFERED=1", "PET_MASTER_ADDR=job-master-0",
-          "PET_MASTER_PORT=23456",    "PET_NODE_RANK=1",    "PET_NNODES=2",
+  return {"MASTER_ADDR=job-master-0",
+          "MASTER_PORT=23456",
+          "WORLD_SIZE=2",
+          "RANK=1",
+          "PYTHONUNBUFFERED=1",
+          "PET_MASTER_ADDR=job-master-0",
+          "PET_MASTER_PORT=23456",
+          "PET_NODE_RANK=1",
+          "PET_NNODES=2",
           "PET_NPROC_PER_NODE=auto"};
 }
 
