@@ -56,6 +56,8 @@ struct MeetingPlace {
 };
 
 /// Thread rules: find() blocks and belongs to a thread of its own; cancel() may be called from any other thread.
+/// Ownership: what a host leaves for the others to find (a file, a key in etcd) stays there until it looks again, or
+/// until this object is destroyed: so a host keeps it for as long as it hosts.
 class Discovery {
  public:
   virtual ~Discovery() = default;

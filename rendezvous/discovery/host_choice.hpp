@@ -54,8 +54,8 @@ inline constexpr milliseconds kOwnerTime{3'000};
 Choice choose_static(const SearchView& view);
 
 /// c10d: the owner of the first endpoint hosts. Behind it, each endpoint's owner may host once the time of those before
-/// it is over: each has the same share of the whole time, but for one that a stranger holds. After a loss the next one behind the lost endpoint is first,
-/// and the list goes round.
+/// it is over: each has the same share of the whole time, but for one that a stranger holds. After a loss the next one
+/// behind the lost endpoint is first, and the list goes round.
 Choice choose_endpoint(const SearchView& view);
 
 /// Whether this store may be joined: one of an older epoch belongs to a host that has been succeeded.
