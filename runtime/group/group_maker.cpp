@@ -4,6 +4,7 @@
 #include "runtime/group/backend_registry.hpp"
 #include "runtime/group/backend_string.hpp"
 #include "runtime/group/checked_backend.hpp"
+#include "runtime/group/recorded_backend.hpp"
 #include "runtime/group/roll_call.hpp"
 #include "tensorplay/distributed/debug_level.hpp"
 #include "tensorplay/distributed/errors.hpp"
@@ -32,9 +33,9 @@ BackendOptions describe(const GroupMaker::Plan& plan, DeviceType device, Deadlin
   return creation;
 }
 
-std::shared_ptr<Backend> with_checks(std::shared_ptr<Backend> backend) {
-  if (get_debug_level() != DebugLevel::DETAIL) return backend;
-  return std::make_shared<CheckedBackend>(std::move(backend));
+std::shared_ptr<Backend> with_seams(std::shared_ptr<Backend> backend) {
+  if (get_debug_level() == DebugLevel::DETAIL) backend = std::make_shared<CheckedBackend>(std::move(backend));
+  return std::make_shared<RecordedBackend>(std::move(backend));
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ std::shared_ptr<ProcessGroup> GroupMaker::make(Plan plan, Deadline deadline) {
         throw InvalidArgument(plan.call + ": backend " + name + " says that this rank is no member of the group");
       }
       group = product.group;
-      if (product.backend) backend = with_checks(product.backend);
+      if (product.backend) backend = with_seams(product.backend);
     }
     if (backend) backends[device] = backend;
   }
