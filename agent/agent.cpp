@@ -62,7 +62,7 @@ EndAgent Agent::run() {
                        .on_notify = [this](int signal) { group_.notify(signal); },
                        .on_guardian_lost = [this] { apply(GuardianLost{}); }});
   orders_.emplace(loop_, mailbox_, rendezvous::orders_queue(id_),
-                  [this](const std::string& text) { apply(rendezvous::decode_order(text)); });
+                  [this](const std::string& text) { read_order(text); });
   asio::post(loop_, [this] { join(); });
   loop_.run();
   orders_.reset();
@@ -84,6 +84,14 @@ void Agent::join() {
   joined.is_store_host = true;
   joined.port = store_.port();
   perform(SendReport{joined});
+}
+
+void Agent::read_order(const std::string& text) {
+  auto order = rendezvous::decode_order(text);
+  const auto* news = std::get_if<rendezvous::NewsOrder>(&order);
+  if (news == nullptr) return apply(order);
+  if (news->is_notable) return console_.say(news->text);
+  console_.say(Chatter::kInfo, news->text);
 }
 
 void Agent::apply(const AgentEvent& event) {

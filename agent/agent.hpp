@@ -41,6 +41,7 @@ class Agent {
   void perform(const EndAgent& action);
 
   void join();
+  void read_order(const std::string& text);
   void on_exit(const WorkerExit& exit);
   void on_gone();
   void close_round();

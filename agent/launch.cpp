@@ -27,7 +27,10 @@ rendezvous::MembershipOptions membership_options(const LaunchPlan& plan) {
   rendezvous::MembershipOptions options;
   options.min_nodes = plan.min_nodes;
   options.max_nodes = plan.max_nodes;
-  options.max_restarts = plan.max_restarts;
+  options.restarts.max_restarts = plan.max_restarts;
+  options.restarts.window = plan.restart_window;
+  options.restarts.no_progress_limit = plan.no_progress_limit;
+  options.restarts.progress_after = plan.progress_after;
   return options;
 }
 
@@ -98,13 +101,8 @@ AgentResult run_agent(const LaunchPlan& plan, GuardianLink& link) {
     return {.exit_code = exit_code::kRendezvousFailed};
   }
   rendezvous::ServerMailbox mailbox(store->server(), false);
-  rendezvous::Leader leader(loop, mailbox, membership_options(plan), [&console](const rendezvous::Note& note) {
-    if (note.is_notable) {
-      console.say(note.text);
-    } else {
-      console.say(Chatter::kInfo, note.text);
-    }
-  });
+  rendezvous::Leader leader(loop, mailbox, membership_options(plan),
+                            [&console](const rendezvous::Note& note) { console.say(Chatter::kInfo, note.text); });
   auto agent = std::make_unique<Agent>(loop, plan, link, mailbox, *store, console);
   const auto end = agent->run();
   auto report = std::move(agent->report());

@@ -90,7 +90,8 @@ struct LaunchPlan {
   std::string role = "default";
   int max_restarts = 0;
   std::optional<std::chrono::milliseconds> restart_window = std::nullopt;  ///< Restarts come back after this.
-  int no_progress_limit = 0;    ///< Restarts in a row without progress that end the job; 0: no such rule.
+  int no_progress_limit = 0;  ///< Restarts in a row without progress that end the job; 0: no such rule.
+  std::chrono::milliseconds progress_after{60'000};  ///< An attempt that ran for so long made progress.
   std::string scheduler;        ///< What tprun concluded about where it runs, in a line; empty: nothing.
   bool says_scheduler = false;  ///< Shown to people by default, not only at INFO: on the first of many nodes.
   ProgramPlan program;

@@ -20,11 +20,11 @@ Lost lost_by(const Will& will, const std::string& trailer, TimePoint now) {
   const auto in_seconds = [](double s) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(s));
   };
-  if (cause == "declared") return {will.agent, "its guardian says that its agent is dead", now};
+  if (cause == "declared") return {will.agent, "its guardian says that its agent is dead", now, true};
   const auto heard = now - std::chrono::milliseconds(age_ms);
   const auto gone = heard + in_seconds(will.keep_alive_seconds + will.kill_seconds);
-  if (cause == "closed") return {will.agent, "its connection closed and did not come back", gone};
-  return {will.agent, "no answer for " + std::to_string((age_ms + 500) / 1000) + " s", gone};
+  if (cause == "closed") return {will.agent, "its connection closed and did not come back", gone, false};
+  return {will.agent, "no answer for " + std::to_string((age_ms + 500) / 1000) + " s", gone, false};
 }
 
 /// The address the server saw a report come from is one its sender has, whatever the sender knows of itself.
@@ -41,7 +41,7 @@ void add_address(Joined& joined, const std::string& trailer) {
 Leader::Leader(asio::io_context& loop, Mailbox& mailbox, MembershipOptions options,
                std::function<void(const Note&)> on_note)
     : mailbox_(mailbox),
-      membership_(options),
+      membership_(std::move(options)),
       on_note_(std::move(on_note)),
       timer_(loop),
       inbox_(loop, mailbox, kInbox, [this](const std::string& text) { read(text); }) {}

@@ -8,15 +8,6 @@ namespace tensorplay::rendezvous {
 namespace {
 
 constexpr std::size_t kMaxReportedFailures = 256;
-constexpr std::size_t kMaxNames = 8;
-constexpr int kMaxNamedNodes = 64;  // beyond that a list of hosts tells nobody anything, and costs O(nodes) a join
-
-std::string seconds(std::chrono::nanoseconds time) {
-  const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(time).count() / 100;
-  auto text = std::to_string(tenths / 10);
-  if (tenths % 10 != 0) text.append(".").append(std::to_string(tenths % 10));
-  return text + " s";
-}
 
 std::string of(int here, int wanted) {
   return std::to_string(here) + " of " + std::to_string(wanted);
@@ -24,63 +15,141 @@ std::string of(int here, int wanted) {
 
 }  // namespace
 
+std::chrono::nanoseconds stall_limit(const MembershipOptions& options) {
+  return options.lease / 5;
+}
+
+std::chrono::nanoseconds settle_time(const MembershipOptions& options) {
+  constexpr std::chrono::seconds kReconnect{2};  // a closed connection is a suspicion for so long
+  constexpr std::chrono::seconds kOnTheWay{1};   // what was sent may take so long
+  return 2 * options.lease + options.kill_time + stall_limit(options) + kReconnect + kOnTheWay;
+}
+
+bool gives_way(const Standing& own, const Standing& other) {
+  if (own.has_quorum != other.has_quorum) return other.has_quorum;
+  return std::pair(other.epoch, other.round) > std::pair(own.epoch, own.round);
+}
+
 Membership::Membership(MembershipOptions options)
-    : options_(options), policy_(options.max_restarts, options.restart_window) {}
+    : options_(std::move(options)), policy_(options_.restarts), epoch_(options_.epoch) {
+  if (!options_.can_be_succeeded) return;
+  const int nodes = std::max(options_.max_nodes, static_cast<int>(options_.expected_hosts.size()));
+  lineage_.emplace(nodes, settle_time(options_));
+}
 
 Effects Membership::apply(const Event& event, TimePoint now) {
   Effects effects;
   effects_ = &effects;
+  // Nobody has heard of us while we stood still, and who left in that time is not known to have left.
+  if (lineage_ && now_ != TimePoint{} && now - now_ > stall_limit(options_)) lineage_->doubt_all(now);
   now_ = now;
-  if (phase_ == Phase::kForming && !join_deadline_) join_deadline_ = now + options_.join_timeout;
-  std::visit([this](const auto& e) { on(e); }, event);
+  if (phase_ == Phase::kForming && !join_deadline_) begin_forming();
+  if (phase_ != Phase::kSteppedDown) std::visit([this](const auto& e) { on(e); }, event);
+  send_news(false);
   effects_ = nullptr;
   return effects;
 }
 
 std::optional<TimePoint> Membership::next_tick() const {
-  if (phase_ != Phase::kForming) return std::nullopt;
-  if (!close_at_) return join_deadline_;
-  return std::max(*close_at_, not_before_);
+  std::optional<TimePoint> tick;
+  const auto at = [&tick](TimePoint when) { tick = tick ? std::min(*tick, when) : when; };
+  if (phase_ == Phase::kForming) {
+    if (close_at_) {
+      at(std::max(*close_at_, start_not_before()));
+    } else if (join_deadline_) {
+      at(*join_deadline_);
+    }
+  }
+  if (news_sent_at_ && (is_status_stale_ || !lines_.empty())) at(*news_sent_at_ + kNewsInterval);
+  // It has to notice when it stood still.
+  if (lineage_ && phase_ < Phase::kFinished && now_ != TimePoint{}) at(now_ + stall_limit(options_) / 2);
+  return tick;
+}
+
+Standing Membership::standing() const {
+  return {epoch_, round_, phase_ != Phase::kSteppedDown && has_quorum()};
 }
 
 // ---- Events -------------------------------------------------------------------------------------------------------
 
 void Membership::on(const Joined& joined) {
+  if (const auto* known = find(joined.agent)) {
+    // It lost its connection and says it again. What a member said counts until its round is over.
+    if (known->part == Part::kWaiting) find(joined.agent)->info = joined;
+    return;
+  }
+  if (!replaces_an_earlier_one(joined)) return;
+  auto& node = nodes_[joined.agent];
+  node.info = joined;
+  node.arrival = arrivals_++;
   if (phase_ == Phase::kFinished) {
-    nodes_.emplace(joined.agent, Node{.info = joined});
     effects_->orders.push_back({{joined.agent}, *end_});
     return;
   }
-  const auto [where, is_new] = nodes_.try_emplace(joined.agent);
-  auto& node = where->second;
-  if (!is_new) {
-    // It lost its connection and says it again. What a member said counts until its round is over.
-    if (node.part == Part::kWaiting) node.info = joined;
-    return;
-  }
-  node.info = joined;
-  node.arrival = arrivals_++;
   ++waiting_;
   const auto& host = joined.host;
+  if (lineage_) welcome(joined);
   switch (phase_) {
     case Phase::kForming:
+      status_changed();
       consider_close();
       break;
     case Phase::kRunning: {
       const auto size = static_cast<int>(members_.size());
+      std::string why;
       if (size >= options_.max_nodes) {
-        note(host + " waits: the world is full (" + of(size, options_.max_nodes) + ")");
+        why = "the world is full (" + of(size, options_.max_nodes) + ")";
       } else if (unfinished_ < size) {
-        note(host + " waits: workers have begun to end well, the world does not grow any more");
+        why = "workers have begun to end well, the world does not grow any more";
       } else {
-        begin_stop(host + " joined: the world has room for it (" + of(size, options_.max_nodes) + " nodes)");
+        why = host + " joined: the world has room for it (" + of(size, options_.max_nodes) + " nodes)";
+        tell_all(why);
+        begin_stop(why);
         membership_changed_ = true;
+        break;
       }
+      note(host + " waits: " + why);
+      effects_->orders.push_back({{joined.agent}, NewsOrder{"waiting: " + why, true, false, 0, 0}});
       break;
     }
     default:
       break;
   }
+}
+
+/// Where others may lead: what it knows of earlier worlds is what they know.
+void Membership::welcome(const Joined& joined) {
+  lineage_->join(joined, now_);
+  seen_epoch_ = std::max(seen_epoch_, joined.seen_epoch);
+  for (const auto& past : joined.past) {
+    seen_epoch_ = std::max(seen_epoch_, past.epoch);
+    seen_round_ = std::max(seen_round_, past.round);
+    policy_.adopt(past.restart_count, past.recent_restarts, past.fruitless_restarts, now_);
+  }
+  stop_unless_quorum(joined.host + " tells of a later world");
+}
+
+/// One process, one member: who joins anew has given up what it ran under its old name. False for what is out of date.
+bool Membership::replaces_an_earlier_one(const Joined& joined) {
+  auto& name = sessions_[process_of(joined.agent)];
+  const auto old = std::exchange(name, joined.agent);
+  if (old.empty()) return true;
+  if (session_of(old) > session_of(joined.agent)) {
+    name = old;
+    return false;
+  }
+  if (old != joined.agent && find(old) != nullptr)
+    remove(old, joined.host + " had lost its connection and joined anew", false);
+  return true;
+}
+
+void Membership::on(const Started& started) {
+  if (!lineage_ || find_member(started.agent, started.round) == nullptr || !lineage_->confirm(started.agent)) return;
+  AddressedOrder confirmed{{}, ConfirmedOrder{round_}};
+  for (const auto& agent : members_) {
+    if (find(agent) != nullptr) confirmed.agents.push_back(agent);
+  }
+  effects_->orders.push_back(std::move(confirmed));
 }
 
 void Membership::on(const Failed& failed) {
@@ -92,8 +161,6 @@ void Membership::on(const Failed& failed) {
                describe_end(failed.failure));
   }
 }
-
-void Membership::on(const Started&) {}  // nobody was asked: no start order wants it yet
 
 void Membership::on(const Stopped& stopped) {
   auto* node = find_member(stopped.agent, stopped.round);
@@ -118,12 +185,13 @@ void Membership::on(const Leaving& leaving) {
   if (node == nullptr) return;
   const auto what = node->info.host + " left: " + leaving.why;
   if (leaving.workers_gone) {
-    remove(leaving.agent, what);
+    remove(leaving.agent, what, true);
     return;
   }
   if (node->part != Part::kRunning || node->is_leaving) return;
   node->is_leaving = true;
   membership_changed_ = true;
+  tell_all(what);
   if (phase_ == Phase::kRunning) begin_stop(what);
 }
 
@@ -131,116 +199,69 @@ void Membership::on(const Lost& lost) {
   auto* node = find(lost.agent);
   if (node == nullptr) return;
   not_before_ = std::max(not_before_, lost.workers_gone_at);
-  remove(lost.agent, node->info.host + " was lost: " + lost.why);
+  const auto what = node->info.host + " was lost: " + lost.why;
+  remove(lost.agent, what, lost.is_certain);
+  stop_unless_quorum(what);
+}
+
+void Membership::on(const Succession& succession) {
+  const auto why = succession.by +
+                   " leads the job now: " + (options_.place.empty() ? std::string("this host") : options_.place) +
+                   " steps down";
+  if (phase_ == Phase::kRunning) {
+    begin_stop(why, true);
+  } else if (phase_ == Phase::kStopping) {
+    stop_at_once(why);
+  }
+  tell_all(why);
+  send_news(true);
+  phase_ = Phase::kSteppedDown;
 }
 
 void Membership::on(const Tick&) {
   if (phase_ == Phase::kForming) consider_close();
 }
 
-void Membership::remove(const AgentId& agent, const std::string& what) {
+void Membership::remove(const AgentId& agent, const std::string& what, bool for_good) {
   const auto where = nodes_.find(agent);
   const auto part = where->second.part;
   const bool was_leaving = where->second.is_leaving;
+  const auto process = process_of(agent);
+  if (for_good && sessions_[process] == agent) sessions_.erase(process);
+  if (lineage_) lineage_->leave(agent, for_good);
   if (phase_ == Phase::kFinished) {
     nodes_.erase(where);
     return;
   }
-  if (!was_leaving) note(what, part == Part::kRunning);
   if (part == Part::kWaiting) {
+    note(what);
     --waiting_;
     nodes_.erase(where);
+    status_changed();
     if (phase_ == Phase::kForming) consider_close();
     return;
   }
-  if (phase_ == Phase::kRunning) {
-    if (part == Part::kSucceeded) {  // its part is done, and nobody waits for it
-      nodes_.erase(where);
-      return;
-    }
-    where->second.is_leaving = true;  // no order goes to it
-    begin_stop(what);
+  where->second.is_leaving = true;                              // no order goes to it
+  if (phase_ == Phase::kRunning && part == Part::kSucceeded) {  // its part is done, and nobody waits for it
+    note(what);
+    nodes_.erase(where);
+    return;
   }
+  if (!was_leaving) tell_all(what);
+  if (phase_ == Phase::kRunning) begin_stop(what);
   membership_changed_ = true;
   nodes_.erase(agent);
   if (--unstopped_ == 0) settle();
 }
 
-// ---- Forming ------------------------------------------------------------------------------------------------------
-
-void Membership::consider_close() {
-  const int wanted = round_ < 0 ? options_.max_nodes
-                                : std::clamp(static_cast<int>(members_.size()), options_.min_nodes, options_.max_nodes);
-  if (waiting_ >= wanted) {
-    close_at_ = now_;
-  } else if (waiting_ >= options_.min_nodes) {
-    const auto wait = round_ < 0 ? options_.last_call : options_.replacement_wait;
-    if (!close_at_) close_at_ = std::min(now_ + wait, *join_deadline_);
-    if (now_ < *close_at_) {
-      note_status(waiting_, of(waiting_, wanted) + " nodes are here" + names_of_waiting() +
-                                ", enough to begin: waiting " + seconds(*close_at_ - now_) + " for more");
-    }
-  } else {
-    close_at_.reset();
-    if (now_ >= *join_deadline_) {
-      finish(distributed::exit_code::kRendezvousFailed, "waited " + seconds(options_.join_timeout) + ": " +
-                                                            of(waiting_, options_.min_nodes) + " nodes are here" +
-                                                            names_of_waiting());
-      return;
-    }
-    note_status(waiting_, of(waiting_, options_.min_nodes) + " nodes are here" + names_of_waiting());
-  }
-  if (close_at_ && now_ >= std::max(*close_at_, not_before_)) start_round();
-}
-
-void Membership::start_round() {
-  std::vector<Candidate> candidates;
-  candidates.reserve(nodes_.size());
-  for (const auto& [agent, node] : nodes_) {
-    if (node.part == Part::kWaiting) candidates.push_back({&node.info, node.previous_position, node.arrival});
-  }
-  auto roster = choose_members(std::move(candidates), options_.max_nodes);
-  if (!roster.ignored_hints.empty()) note(roster.ignored_hints, true);
-  phase_ = Phase::kRunning;
-  ++round_;
-  auto orders = make_start_orders(roster.members, round_, policy_.spent(), static_cast<std::uint64_t>(round_));
-  members_.clear();
-  effects_->orders.reserve(orders.size());
-  for (std::size_t i = 0; i < orders.size(); ++i) {
-    const auto& agent = roster.members[i].node->agent;
-    auto& node = nodes_.at(agent);
-    node.part = Part::kRunning;
-    node.previous_position = static_cast<int>(i);
-    members_.push_back(agent);
-    effects_->orders.push_back({{agent}, std::move(orders[i])});
-  }
-  for (const auto& spare : roster.spares) {
-    nodes_.at(spare.node->agent).previous_position = -1;
-    note(spare.node->host + " waits: the world is full (" + of(static_cast<int>(members_.size()), options_.max_nodes) +
-         ")");
-  }
-  waiting_ = static_cast<int>(roster.spares.size());
-  unfinished_ = static_cast<int>(members_.size());
-  join_deadline_.reset();
-  close_at_.reset();
-  not_before_ = {};
-  nodes_noted_ = -1;
-}
-
-void Membership::form_again() {
-  phase_ = Phase::kForming;
-  failures_.clear();
-  membership_changed_ = false;
-  join_deadline_ = now_ + options_.join_timeout;
-  consider_close();
-}
-
 // ---- Stopping -----------------------------------------------------------------------------------------------------
 
-void Membership::begin_stop(const std::string& why) {
+void Membership::begin_stop(const std::string& why, bool at_once) {
   phase_ = Phase::kStopping;
+  ran_ += now_ - started_at_;
+  is_stopping_at_once_ = at_once || !has_quorum();
   unstopped_ = 0;
-  AddressedOrder stop{{}, StopOrder{round_, why}};
+  AddressedOrder stop{{}, StopOrder{round_, why + lack_of_quorum(), is_stopping_at_once_}};
   for (const auto& agent : members_) {
     auto* node = find(agent);
     if (node == nullptr || node->part == Part::kWaiting) continue;
@@ -251,6 +272,27 @@ void Membership::begin_stop(const std::string& why) {
   if (!stop.agents.empty()) effects_->orders.push_back(std::move(stop));
 }
 
+/// Those who lead others may begin a world of their own: whatever still runs here, and may take its time, must be gone.
+void Membership::stop_at_once(const std::string& why) {
+  if (std::exchange(is_stopping_at_once_, true)) return;
+  AddressedOrder stop{{}, StopOrder{round_, why, true}};
+  for (const auto& agent : members_) {
+    const auto* node = find(agent);
+    if (node != nullptr && (node->part != Part::kWaiting || phase_ == Phase::kFinished)) stop.agents.push_back(agent);
+  }
+  if (!stop.agents.empty()) effects_->orders.push_back(std::move(stop));
+}
+
+void Membership::stop_unless_quorum(const std::string& why) {
+  if (has_quorum()) return;
+  if (phase_ == Phase::kRunning) {
+    tell_all(why + lack_of_quorum());
+    begin_stop(why);
+  } else if (phase_ == Phase::kStopping || phase_ == Phase::kFinished) {
+    stop_at_once(why + lack_of_quorum());
+  }
+}
+
 void Membership::member_done(Node& node) {
   if (node.is_leaving) return;  // it counts until its second report says that its workers are gone
   node.part = Part::kWaiting;
@@ -259,38 +301,51 @@ void Membership::member_done(Node& node) {
 }
 
 void Membership::settle() {
+  is_stopping_at_once_ = false;
+  // Without a quorum it is not ours to judge: what failed may have failed because we are cut off.
+  if (!has_quorum() && unkillable_on_.empty()) return begin_forming(), consider_close();
   std::vector<WorkerFailure> failures;
   for (auto& [rank, failure] : failures_) failures.push_back(std::move(failure));
   auto verdict = judge(std::move(failures));
   // Where a node was lost its peers' workers fail with it, often before anybody has noticed: no failure of the world.
   const bool is_failure = verdict.root_cause && (verdict.is_own || !membership_changed_);
   if (!is_failure) {
-    if (unkillable_on_.empty()) return form_again();
+    if (unkillable_on_.empty()) return begin_forming(), consider_close();
     return finish(distributed::exit_code::kInternalError, "a process on " + unkillable_on_ + " cannot be killed",
                   verdict);
   }
   const auto& cause = *verdict.root_cause;
   const auto what = "rank " + std::to_string(cause.rank) + " on " + cause.host + " " + describe_end(cause);
   if (cause.is_startup_failure) {
-    finish(exit_code_of(cause), what + ": a program that cannot be started is not restarted", verdict);
-  } else if (!unkillable_on_.empty()) {
-    finish(exit_code_of(cause), what + ": not restarted, a process on " + unkillable_on_ + " cannot be killed",
+    return finish(exit_code_of(cause), what + ": a program that cannot be started is not restarted", verdict);
+  }
+  if (!unkillable_on_.empty()) {
+    return finish(exit_code_of(cause), what + ": not restarted, a process on " + unkillable_on_ + " cannot be killed",
+                  verdict);
+  }
+  const auto answer = policy_.ask(now_, std::exchange(ran_, std::chrono::nanoseconds(0)));
+  const auto& rules = policy_.rules();
+  if (answer == RestartAnswer::kRestart) {
+    const auto count =
+        rules.window ? std::to_string(policy_.spent()) + ", " + std::to_string(policy_.left(now_)) + " left for now"
+                     : of(policy_.spent(), rules.max_restarts);
+    tell_all(what + ": restarting all workers (restart " + count + ")");
+    begin_forming();
+    consider_close();
+  } else if (answer == RestartAnswer::kNoProgress) {
+    finish(distributed::exit_code::kNoProgress,
+           what + ": no progress: " + std::to_string(policy_.fruitless()) + " restarts in a row failed within " +
+               seconds_text(rules.progress_after),
            verdict);
-  } else if (policy_.try_spend(now_)) {
-    const auto count = options_.restart_window ? std::to_string(policy_.spent()) + ", " +
-                                                     std::to_string(policy_.left(now_)) + " left for now"
-                                               : of(policy_.spent(), policy_.max_restarts());
-    note(what + ": restarting all workers (restart " + count + ")", true);
-    form_again();
   } else {
-    finish(
-        exit_code_of(cause),
-        policy_.max_restarts() == 0 ? what : what + ": no restart is left of " + std::to_string(policy_.max_restarts()),
-        verdict);
+    finish(exit_code_of(cause),
+           rules.max_restarts == 0 ? what : what + ": no restart is left of " + std::to_string(rules.max_restarts),
+           verdict);
   }
 }
 
 void Membership::finish(int exit_code, const std::string& why, Verdict verdict) {
+  send_news(true);
   phase_ = Phase::kFinished;
   FinishOrder order;
   order.exit_code = exit_code;
@@ -310,17 +365,7 @@ void Membership::finish(int exit_code, const std::string& why, Verdict verdict) 
   if (!to_all.agents.empty()) effects_->orders.push_back(std::move(to_all));
 }
 
-// ---- Words --------------------------------------------------------------------------------------------------------
-
-void Membership::note(std::string text, bool is_notable) {
-  effects_->notes.push_back({std::move(text), is_notable});
-}
-
-void Membership::note_status(int nodes_here, std::string text) {
-  if (nodes_here == nodes_noted_) return;
-  nodes_noted_ = nodes_here;
-  note(std::move(text));
-}
+// ---- Look-ups -----------------------------------------------------------------------------------------------------
 
 Membership::Node* Membership::find(const AgentId& agent) {
   const auto where = nodes_.find(agent);
@@ -329,25 +374,6 @@ Membership::Node* Membership::find(const AgentId& agent) {
 
 Membership::Node* Membership::find_member(const AgentId& agent, int round) {
   return round == round_ && (phase_ == Phase::kRunning || phase_ == Phase::kStopping) ? find(agent) : nullptr;
-}
-
-/// " (n1 n2)", in natural order; empty when there is nobody or too many.
-std::string Membership::names_of_waiting() const {
-  if (waiting_ == 0 || waiting_ > kMaxNamedNodes) return {};
-  std::vector<const std::string*> hosts;
-  for (const auto& [agent, node] : nodes_) {
-    if (node.part == Part::kWaiting) hosts.push_back(&node.info.host);
-  }
-  const auto shown = std::min<std::size_t>(hosts.size(), kMaxNames);
-  std::partial_sort(hosts.begin(), hosts.begin() + static_cast<std::ptrdiff_t>(shown), hosts.end(),
-                    [](const auto* a, const auto* b) { return natural_less(*a, *b); });
-  std::string names = " (";
-  for (std::size_t i = 0; i < shown; ++i) {
-    if (i > 0) names += ' ';
-    names += *hosts[i];
-  }
-  names += shown < hosts.size() ? " ...)" : ")";
-  return names;
 }
 
 }  // namespace tensorplay::rendezvous

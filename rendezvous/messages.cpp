@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -331,7 +332,23 @@ Variant decode_text(const std::string& text) {
   return decode_any<Variant>(in, type->template get<std::string>());
 }
 
+constexpr char kSessionMark = '#';
+
 }  // namespace
+
+AgentId next_session(const AgentId& agent) {
+  return process_of(agent) + kSessionMark + std::to_string(session_of(agent) + 1);
+}
+std::string process_of(const AgentId& agent) {
+  return agent.substr(0, agent.rfind(kSessionMark));
+}
+std::uint64_t session_of(const AgentId& agent) {
+  const auto mark = agent.rfind(kSessionMark);
+  if (mark == agent.npos) return 1;
+  std::uint64_t session = 1;
+  std::from_chars(agent.data() + mark + 1, agent.data() + agent.size(), session);
+  return session;
+}
 
 std::string encode(const Report& report) {
   return encode_any(report);

@@ -11,8 +11,15 @@
 
 namespace tensorplay::rendezvous {
 
-/// Names one agent for the lifetime of its process: host, pid and a random part.
+/// Names one agent of one process: host, pid and a random part. Who gave up its store joins anew under the next name
+/// (ID, ID#2, ID#3, ...), so that nothing that was said to it before can reach it.
 using AgentId = std::string;
+
+AgentId next_session(const AgentId& agent);
+/// The same for all names of one process.
+std::string process_of(const AgentId& agent);
+/// 1, 2, 3, ...
+std::uint64_t session_of(const AgentId& agent);
 
 /// How a worker ended, told once.
 struct WorkerFailure {

@@ -74,7 +74,7 @@ class World {
     MembershipOptions options;
     options.min_nodes = nodes / 2;
     options.max_nodes = nodes;
-    options.max_restarts = 3;
+    options.restarts.max_restarts = 3;
     return options;
   }
   static AgentId name(int i) { return "host_4711_" + std::to_string(i); }

@@ -27,8 +27,8 @@ class RandomWorld {
   explicit RandomWorld(std::uint64_t seed) : random_(seed) {
     options_.min_nodes = pick(1, 4);
     options_.max_nodes = options_.min_nodes + pick(0, 3);
-    options_.max_restarts = pick(0, 2) == 0 ? 1000 : pick(0, 3);
-    if (pick(0, 3) == 0) options_.restart_window = std::chrono::seconds(pick(1, 100));
+    options_.restarts.max_restarts = pick(0, 2) == 0 ? 1000 : pick(0, 3);
+    if (pick(0, 3) == 0) options_.restarts.window = std::chrono::seconds(pick(1, 100));
     options_.last_call = std::chrono::seconds(pick(0, 5));
     options_.replacement_wait = std::chrono::seconds(pick(0, 5));
     options_.join_timeout = std::chrono::seconds(pick(5, 60));
@@ -84,7 +84,7 @@ class RandomWorld {
         }
       }
     }
-    if (!options_.restart_window) REQUIRE(core_->restart_count() <= options_.max_restarts);
+    if (!options_.restarts.window) REQUIRE(core_->restart_count() <= options_.restarts.max_restarts);
     REQUIRE(core_->restart_count() <= failures_sent_);
   }
 

@@ -96,40 +96,72 @@ class Stage {
   std::string play(const std::string& line) {
     Words words(line);
     auto command = words.next("a command");
+    std::string answers;
     if (command == "at") {
-      now_ = TimePoint(duration_of(words.next("a time")));
+      const TimePoint then(duration_of(words.next("a time")));
       command = words.next("a command");
+      if (command == "thawed") {
+        command = words.next("a command");
+      } else if (core_ && options_.can_be_succeeded) {
+        answers = beat_until(then);
+      }
+      now_ = then;
     }
     if (command == "nodes") return start(words), "";
     if (!core_) throw std::runtime_error("'" + line + "': a scenario begins with 'nodes MIN:MAX'");
     const auto event = event_of(command, words);
     words.expect_end();
-    return answer(core_->apply(event, now_));
+    return answers + answer(core_->apply(event, now_));
   }
 
  private:
+  /// Where others may take over the core wants to be woken often, to notice when it stood still.
+  std::string beat_until(TimePoint then) {
+    std::string answers;
+    for (auto tick = core_->next_tick(); tick && *tick < then; tick = core_->next_tick()) {
+      now_ = std::max(now_, *tick);
+      const auto answered = answer(core_->apply(Tick{}, now_));
+      if (!answered.empty()) answers += "  (" + text_of(now_) + ")\n" + answered;
+    }
+    return answers;
+  }
+
   void start(Words& words) {
     MembershipOptions options;
     const auto size = words.next("MIN:MAX");
     if (std::sscanf(size.c_str(), "%d:%d", &options.min_nodes, &options.max_nodes) != 2) {
       throw std::runtime_error("'" + size + "' is not MIN:MAX");
     }
-    options.max_restarts = words.take_number("restarts", 0);
-    if (const auto v = words.take_value("window")) options.restart_window = duration_of(*v);
+    options.restarts.max_restarts = words.take_number("restarts", 0);
+    options.restarts.no_progress_limit = words.take_number("no-progress", 0);
+    if (const auto v = words.take_value("window")) options.restarts.window = duration_of(*v);
+    if (const auto v = words.take_value("progress-after")) options.restarts.progress_after = duration_of(*v);
+    if (const auto v = words.take_value("place")) options.place = *v;
+    if (const auto v = words.take_value("expected")) {
+      std::istringstream hosts(*v);
+      for (std::string host; hosts >> host;) options.expected_hosts.push_back(host);
+    }
+    options.expects_node_ranks = words.take("node-ranks");
+    options.is_successor = words.take("successor");
+    options.can_be_succeeded = words.take("endpoints") || options.is_successor;
+    options.epoch = static_cast<std::uint64_t>(words.take_number("epoch", options.is_successor ? 2 : 1));
+    if (const auto v = words.take_value("lease")) options.lease = duration_of(*v);
     if (const auto v = words.take_value("last-call")) options.last_call = duration_of(*v);
     if (const auto v = words.take_value("join-timeout")) options.join_timeout = duration_of(*v);
     if (const auto v = words.take_value("replacement-wait")) options.replacement_wait = duration_of(*v);
     words.expect_end();
     core_.emplace(options);
+    options_ = options;
   }
 
   Event event_of(const std::string& command, Words& words) {
     if (command == "tick") return Tick{};
+    if (command == "succeeded-by") return Succession{words.next("a place")};
     const auto agent = words.next("an agent");
     const int round = words.take_number("round", core_->round());
     if (command == "join") return joined(agent, words);
     if (command == "lost") {
-      Lost lost{agent, "no answer for 15 s", {}};
+      Lost lost{agent, "no answer for 15 s", {}, words.take("for-certain")};
       if (const auto v = words.take_value("gone-at")) lost.workers_gone_at = TimePoint(duration_of(*v));
       return lost;
     }
@@ -138,6 +170,7 @@ class Stage {
       return Leaving{agent, "SIGTERM", !is_stopping};
     }
     if (command == "succeeded") return Succeeded{agent, round};
+    if (command == "started") return Started{agent, round};
     if (command == "fail") return Failed{agent, round, failure(agent, words)};
     if (command == "kill") {
       auto killed = failure(agent, words);
@@ -166,9 +199,29 @@ class Stage {
     j.role = words.take_value("role").value_or("default");
     if (const auto rank = words.take_value("rank")) j.rank_hint = std::stoi(*rank);
     j.is_store_host = words.take("store-host");
+    while (const auto past = words.take_value("past")) j.past.push_back(past_world(*past));
+    j.seen_epoch = j.past.empty() ? 0 : j.past.back().epoch;
+    j.seen_epoch = static_cast<std::uint64_t>(words.take_number("seen", static_cast<int>(j.seen_epoch)));
     j.port = 29500;
     hosts_[agent] = j.host;
     return j;
+  }
+
+  /// EPOCH.ROUND:RANK/SIZE, with ! when it is confirmed, and +RESTARTS.
+  static PastWorld past_world(const std::string& text) {
+    PastWorld past;
+    int epoch = 0;
+    int used = 0;
+    if (std::sscanf(text.c_str(), "%d.%d:%d/%d%n", &epoch, &past.round, &past.group_rank, &past.group_world_size,
+                    &used) != 4) {
+      throw std::runtime_error("'" + text + "' is not EPOCH.ROUND:RANK/SIZE");
+    }
+    past.epoch = static_cast<std::uint64_t>(epoch);
+    past.is_confirmed = text.find('!') != text.npos;
+    if (const auto plus = text.find('+'); plus != text.npos) {
+      past.restart_count = past.recent_restarts = std::stoi(text.substr(plus + 1));
+    }
+    return past;
   }
 
   /// Takes the words of one failure, up to 'and' or the end.
@@ -226,7 +279,13 @@ class Stage {
           starts += "(role " + std::to_string(s->first_role_rank) + "/" + std::to_string(s->role_world_size) + ")";
         }
       } else if (const auto* stop = std::get_if<StopOrder>(&order)) {
-        out << "  stop" << join_words(agents) << ": " << stop->why << "\n";
+        out << "  stop" << (stop->at_once ? " at once" : "") << join_words(agents) << ": " << stop->why << "\n";
+      } else if (const auto* news = std::get_if<NewsOrder>(&order)) {
+        out << (news->is_status ? "  status" : "  tell") << join_words(agents) << ": " << news->text;
+        if (news->limit_seconds > 0) out << " (" << news->waited_seconds << " s of " << news->limit_seconds << " s)";
+        out << "\n";
+      } else if (std::holds_alternative<ConfirmedOrder>(order)) {
+        out << "  confirmed" << join_words(agents) << "\n";
       } else {
         const auto& finish = std::get<FinishOrder>(order);
         out << "  finish" << join_words(agents) << " code=" << finish.exit_code << ": " << finish.why << "\n";
@@ -240,11 +299,14 @@ class Stage {
     }
     if (start != nullptr) {
       out << "  start round=" << start->round << starts << " world=" << start->world_size
-          << " restarts=" << start->restart_count << " master=" << start->master_addr << "\n";
+          << " restarts=" << start->restart_count << " master=" << start->master_addr;
+      if (start->wants_confirmation) out << " epoch=" << start->epoch;
+      out << "\n";
     }
     for (const auto& note : effects.notes) out << "  note " << note.text << "\n";
     const auto tick = core_->next_tick();
-    if (tick != tick_) out << "  wake " << (tick ? "at " + text_of(*tick) : std::string("never")) << "\n";
+    const bool is_beat = options_.can_be_succeeded && tick == now_ + stall_limit(options_) / 2;
+    if (tick != tick_ && !is_beat) out << "  wake " << (tick ? "at " + text_of(*tick) : std::string("never")) << "\n";
     tick_ = tick;
     return out.str();
   }
@@ -252,6 +314,7 @@ class Stage {
   std::optional<Membership> core_;
   TimePoint now_{};
   std::optional<TimePoint> tick_;
+  MembershipOptions options_;
   std::map<std::string, std::string> hosts_;
 };
 

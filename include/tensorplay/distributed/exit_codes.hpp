@@ -11,6 +11,7 @@ inline constexpr int kTorchrunFailure = 1;    ///< Any worker's failure, when ca
 inline constexpr int kUsage = 2;              ///< The command line, environment or configuration is wrong.
 inline constexpr int kInternalError = 70;     ///< A fault of tprun itself, or its agent was killed.
 inline constexpr int kRendezvousFailed = 75;  ///< The nodes did not find each other; worth a retry.
+inline constexpr int kNoProgress = 93;        ///< --no-progress-limit was reached: do not queue the job again.
 inline constexpr int kCannotExecute = 126;    ///< The program exists and cannot be executed.
 inline constexpr int kProgramNotFound = 127;  ///< There is no such program.
 inline constexpr int kSignalBase = 128;       ///< 128 + N: killed by signal N.
