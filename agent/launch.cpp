@@ -38,6 +38,7 @@ int exit_code_of(const EndAgent& end, const LaunchPlan& plan) {
   if (end.stop_signal != 0) return exit_code::kSignalBase + end.stop_signal;
   if (!end.order) return exit_code::kInternalError;
   const bool is_failure_of_workers = end.order->exit_code != 0 && end.order->root_cause;
+  if (end.order->exit_code == exit_code::kNoProgress) return exit_code::kNoProgress;
   return plan.front == Front::kTorchrun && is_failure_of_workers ? exit_code::kTorchrunFailure : end.order->exit_code;
 }
 
