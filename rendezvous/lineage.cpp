@@ -31,7 +31,7 @@ void Lineage::join(const Joined& joined, TimePoint now) {
   leave(joined.agent, false);
   auto& here = here_[joined.agent];
   here.is_host = joined.is_store_host;
-  here.since = joined.seen_epoch == 0 || here.is_host ? kAlways : now;
+  here.since = joined.seen_epoch == 0 ? kAlways : now;
   for (const auto& past : joined.past) {
     const Key key{past.epoch, past.round};
     if (past.round < 0 || past.group_world_size <= 0 || key < worlds_.begin()->first) continue;

@@ -88,7 +88,7 @@ void Membership::on(const Joined& joined) {
   }
   ++waiting_;
   const auto& host = joined.host;
-  if (lineage_) welcome(joined);
+  welcome(joined);
   switch (phase_) {
     case Phase::kForming:
       status_changed();
@@ -117,16 +117,21 @@ void Membership::on(const Joined& joined) {
   }
 }
 
-/// Where others may lead: what it knows of earlier worlds is what they know.
+/// What it knows of earlier worlds.
 void Membership::welcome(const Joined& joined) {
-  lineage_->join(joined, now_);
   seen_epoch_ = std::max(seen_epoch_, joined.seen_epoch);
   for (const auto& past : joined.past) {
     seen_epoch_ = std::max(seen_epoch_, past.epoch);
     seen_round_ = std::max(seen_round_, past.round);
     policy_.adopt(past.restart_count, past.recent_restarts, past.fruitless_restarts, now_);
   }
-  stop_unless_quorum(joined.host + " tells of a later world");
+  if (lineage_) {
+    lineage_->join(joined, now_);
+    stop_unless_quorum(joined.host + " tells of a later world");
+  } else if (round_ < 0 && joined.seen_epoch > 0) {
+    // A leader was here before, and has died: those who have not found us yet stop at the end of their leases.
+    not_before_ = std::max(not_before_, now_ + options_.lease + options_.kill_time);
+  }
 }
 
 /// One process, one member: who joins anew has given up what it ran under its old name. False for what is out of date.

@@ -1,6 +1,7 @@
 // Whole hosts under chaos, with fixed seeds. With TP_SEED=n one more runs, told line by line with TP_LOUD=1;
 // scripts/simulate.sh draws fresh ones.
 #include "tests/rendezvous/simulation/simulation.hpp"
+
 #include "tests/support/catch.hpp"
 
 #include <cstdlib>

@@ -130,11 +130,12 @@ void Simulation::ping(Host& host) {
 
 void Simulation::watch_lease(Host& host) {
   const auto session = host.agent->id;
-  on_agent(host.index, std::max(Ms(0), std::chrono::ceil<Ms>(host.agent->lease_until - now_)), [this, session](Host& h) {
-    if (h.agent->id != session || h.agent->store_instance == 0) return;
-    if (now_ < h.agent->lease_until) return watch_lease(h);
-    cut_off(h, "no answer for a whole lease");
-  });
+  on_agent(host.index, std::max(Ms(0), std::chrono::ceil<Ms>(host.agent->lease_until - now_)),
+           [this, session](Host& h) {
+             if (h.agent->id != session || h.agent->store_instance == 0) return;
+             if (now_ < h.agent->lease_until) return watch_lease(h);
+             cut_off(h, "no answer for a whole lease");
+           });
 }
 
 void Simulation::cut_off(Host& host, const char* why) {
@@ -172,10 +173,14 @@ void Simulation::report(Host& host, Report report) {
   auto& agent = *host.agent;
   if (agent.store_host == host.index) {
     const auto instance = agent.store_instance;
-    on_host(host.index, Ms(0), [this, instance, report = std::move(report)](Host& h) {
-      if (h.store && h.store->instance == instance) read(h, report);
+    host.inbox.emplace_back(instance, std::move(report));
+    return on_host(host.index, Ms(0), [this](Host& h) {
+      while (!h.inbox.empty()) {
+        const auto [of, oldest] = std::move(h.inbox.front());
+        h.inbox.pop_front();
+        if (h.store && h.store->instance == of) read(h, oldest);
+      }
     });
-    return;
   }
   agent.outbox.emplace_back(++serial_, std::move(report));
   send_outbox(host);
@@ -340,6 +345,7 @@ void Simulation::end_agent(Host& host, const std::string& how) {
     });
   }
   host.agent.reset();
+  host.ended_at = now_;
 }
 
 // ---- What befalls a host ------------------------------------------------------------------------------------------
@@ -381,6 +387,7 @@ void Simulation::lose_process(Host& host, bool is_power_off) {
   host.is_frozen = false;
   ++host.life;
   const auto agent = std::exchange(host.agent, nullptr);
+  host.ended_at = now_;
   if (host.store) {
     const auto store = std::exchange(host.store, nullptr);
     for (const auto& [id, connection] : store->connections) {
@@ -406,23 +413,23 @@ void Simulation::lose_process(Host& host, bool is_power_off) {
   const auto connection = agent->connection;
   close_by_agent(*agent);
   const Ms killing(pick(1, static_cast<int>(kill_.count())));
-  after(killing, [this, index = host.index, workers = host.workers_of, connection, id = agent->id,
-                  token = agent->token] {
-    if (hosts_[index].workers_of == workers) hosts_[index].has_workers = false;
-    if (!connection || !is_linked(index, connection->store_host)) return;
-    on_host(connection->store_host, delay(), [this, connection, id, token](Host& h) {
-      auto* store = store_of(connection);
-      if (store == nullptr) return;
-      const auto declared = [&](auto& wills) {
-        if constexpr (requires { wills.declare_lost(id, token, now_); }) {
-          return wills.declare_lost(id, token, now_).has_value();
-        } else {
-          return wills.declare_lost(id, token).has_value();
-        }
-      }(store->wills);
-      if (declared) apply(h, Lost{id, "its guardian says so", now_, true});
-    });
-  });
+  after(killing,
+        [this, index = host.index, workers = host.workers_of, connection, id = agent->id, token = agent->token] {
+          if (hosts_[index].workers_of == workers) hosts_[index].has_workers = false;
+          if (!connection || !is_linked(index, connection->store_host)) return;
+          on_host(connection->store_host, delay(), [this, connection, id, token](Host& h) {
+            auto* store = store_of(connection);
+            if (store == nullptr) return;
+            const auto declared = [&](auto& wills) {
+              if constexpr (requires { wills.declare_lost(id, token, now_); }) {
+                return wills.declare_lost(id, token, now_).has_value();
+              } else {
+                return wills.declare_lost(id, token).has_value();
+              }
+            }(store->wills);
+            if (declared) apply(h, Lost{id, "its guardian says so", now_, true});
+          });
+        });
 }
 
 }  // namespace tensorplay::rendezvous::simulation

@@ -112,7 +112,8 @@ void Simulation::apply(Host& host, const Event& event) {
   }
   for (const auto& agent : told) flush(host, agent);
   const bool has_quorum = store->core->standing().has_quorum;
-  if (store->had_quorum && !has_quorum && store->phase != Membership::Phase::kForming) ++tally_.stops_for_lack_of_quorum;
+  if (store->had_quorum && !has_quorum && store->phase != Membership::Phase::kForming)
+    ++tally_.stops_for_lack_of_quorum;
   store->had_quorum = has_quorum;
   const auto phase = store->core->phase();
   if (std::exchange(store->phase, phase) != phase) {
@@ -130,38 +131,38 @@ void Simulation::apply(Host& host, const Event& event) {
   arm(host);
 }
 
-/// Sends the orders that have not been sent on this connection.
+/// Sends the orders that have not been sent on this connection; its own agent reads them in this process.
 void Simulation::flush(Host& host, const AgentId& agent) {
   auto& store = *host.store;
   auto& mail = store.mail[agent];
   const auto instance = store.instance;
-  const bool is_own = host.agent && host.agent->id == agent && host.agent->store_instance == instance;
+  if (host.agent && host.agent->id == agent && host.agent->store_instance == instance) {
+    return on_host(host.index, Ms(0), [this, agent, instance](Host& h) { read_orders(h, h, agent, instance, 0); });
+  }
   ConnectionPtr connection;
   for (const auto& [id, candidate] : store.connections) {
     if (candidate->agent == agent) connection = candidate;
   }
-  if (!is_own && !connection) return;
+  if (!connection) return;
   for (const auto& [serial, order] : mail.orders) {
     if (serial <= mail.sent_up_to) continue;
     mail.sent_up_to = serial;
-    const auto deliver = [this, agent, instance, serial = serial, order = order, store_host = host.index](Host& to) {
-      // It is taken out of the queue when it is read, and read at once.
-      auto& from = hosts_[store_host].store;
-      if (from && from->instance == instance) {
-        auto& orders = from->mail[agent].orders;
-        if (orders.empty() || orders.front().first != serial) return;
-        orders.pop_front();
-      }
-      if (to.agent && to.agent->id == agent) obey(to, order);
-    };
-    if (is_own) {
-      on_host(host.index, Ms(0), deliver);
-    } else {
-      send(connection, 1, [this, connection, deliver] {
-        auto& remote = hosts_[connection->agent_host];
-        if (remote.agent && remote.agent->connection == connection) deliver(remote);
-      });
-    }
+    send(connection, 1, [this, connection, agent, instance, serial = serial] {
+      auto& remote = hosts_[static_cast<std::size_t>(connection->agent_host)];
+      if (!remote.agent || remote.agent->connection != connection) return;
+      read_orders(hosts_[static_cast<std::size_t>(connection->store_host)], remote, agent, instance, serial);
+    });
+  }
+}
+
+/// Orders are taken out of the queue when they are read, in their order: up to `last`, or all.
+void Simulation::read_orders(Host& from, Host& to, const AgentId& agent, std::uint64_t instance, std::uint64_t last) {
+  while (from.store && from.store->instance == instance && to.agent && to.agent->id == agent) {
+    auto& orders = from.store->mail[agent].orders;
+    if (orders.empty() || (last != 0 && orders.front().first > last)) return;
+    const auto order = std::move(orders.front().second);
+    orders.pop_front();
+    obey(to, order);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "tests/rendezvous/simulation/simulation.hpp"
 
+#include <algorithm>
 #include <iostream>
 
 namespace tensorplay::rendezvous::simulation {
@@ -113,8 +114,9 @@ void Simulation::play() {
     lose_process(host, chance(50));
   } else if (dice < 66) {
     if (everybody_is_done()) {
+      has_begun_ = false;
       for (auto& one : hosts_) start_agent(one);
-    } else if (!host.agent && !host.store && !host.has_workers) {
+    } else if (may_start(host)) {
       start_agent(host);
     }
   } else if (dice < 70) {
@@ -126,6 +128,21 @@ void Simulation::play() {
   } else {
     if (host.agent && !host.is_frozen) succeed(host);
   }
+}
+
+/// The known limits (docs/rendezvous.md): a process that was just started knows nothing of the job. So one at the
+/// place where the store was must leave the other nodes the time to notice, and the new ones that have met nobody yet
+/// must not be more than half of all (those that wait as spares counted in).
+bool Simulation::may_start(const Host& host) const {
+  if (host.agent || host.store || host.has_workers) return false;
+  if (!has_begun_) return true;
+  if (host.endpoint >= 0 && host.ended_at != TimePoint{} && now_ < host.ended_at + lease_ + kill_) return false;
+  int strangers = 1;
+  for (const auto& other : hosts_) {
+    if (other.agent && other.agent->history.worlds().empty()) ++strangers;
+  }
+  const int nodes = std::max(options_.max_nodes, static_cast<int>(options_.expected_hosts.size()));
+  return !options_.can_be_succeeded || 2 * strangers <= nodes;
 }
 
 void Simulation::cut_in_two() {
@@ -152,18 +169,31 @@ void Simulation::calm_down() {
   for (auto& host : hosts_) {
     thaw(host);
     if (host.agent) on_agent(host.index, Ms(pick(5'000, 20'000)), [this](Host& h) { succeed(h); });
-    if (!host.agent && !host.store && !host.has_workers && chance(50)) start_agent(host);
+    if (may_start(host) && chance(50)) start_agent(host);
   }
   const auto limit = now_ + 6 * options_.join_timeout + std::chrono::minutes(10);
   while (!everybody_is_done() && now_ < limit) {
     if (!run_one()) break;
   }
-  if (!everybody_is_done()) broken("an end is reached when all is calm");
+  if (everybody_is_done()) return;
+  for (const auto& host : hosts_) {
+    if (host.agent) {
+      say(host.agent->id + " state " + std::to_string(static_cast<int>(host.agent->state)) + ", its store on h" +
+          std::to_string(host.agent->store_host) + ", " + std::to_string(host.agent->outbox.size()) +
+          " reports unsent");
+    }
+    if (host.store) {
+      say("h" + std::to_string(host.index) + " leads, phase " +
+          std::to_string(static_cast<int>(host.store->core->phase())) + ", epoch " +
+          std::to_string(host.store->core->epoch()) + ", round " + std::to_string(host.store->core->round()));
+    }
+  }
+  broken("an end is reached when all is calm");
 }
 
 bool Simulation::everybody_is_done() const {
   for (const auto& host : hosts_) {
-    if (host.agent || host.store) return false;
+    if (host.agent || host.store || host.has_workers) return false;
   }
   return true;
 }
@@ -175,7 +205,8 @@ void Simulation::check() {
   const StartOrder* world = nullptr;
   for (const auto& host : hosts_) {
     if (!host.has_workers) continue;
-    if (world != nullptr && std::pair(world->epoch, world->round) != std::pair(host.workers.epoch, host.workers.round)) {
+    if (world != nullptr &&
+        std::pair(world->epoch, world->round) != std::pair(host.workers.epoch, host.workers.round)) {
       broken("workers of one world live at a time");
     }
     world = &host.workers;
@@ -205,6 +236,7 @@ void Simulation::check_start(const Effects& effects) {
     broken("restarts stay within the budget");
   }
   ++tally_.rounds;
+  has_begun_ = true;
   if (world->epoch > 1) ++tally_.rounds_of_successors;
   tally_.restarts = std::max(tally_.restarts, world->restart_count);
   if (!options_.can_be_succeeded) return;

@@ -1,6 +1,6 @@
-/// Whole hosts in one thread, on a clock of their own: agents with leases whose guardians kill their workers, stores with
-/// the real WillTable and the real Membership, a network that delays, reorders, repeats, cuts and heals, hosts that die
-/// and freeze. Everything comes from one seed (docs/scenarios.md).
+/// Whole hosts in one thread, on a clock of their own: agents with leases whose guardians kill their workers, stores
+/// with the real WillTable and the real Membership, a network that delays, reorders, repeats, cuts and heals, hosts
+/// that die and freeze. Everything comes from one seed (docs/scenarios.md).
 #pragma once
 
 #include "rendezvous/membership.hpp"
@@ -44,8 +44,8 @@ struct Tally {
 
 struct Rules {
   std::uint64_t seed = 0;
-  int steps = 3000;       ///< Of chaos; afterwards all heals and an end must be reached.
-  bool is_loud = false;   ///< Prints what happens.
+  int steps = 3000;      ///< Of chaos; afterwards all heals and an end must be reached.
+  bool is_loud = false;  ///< Prints what happens.
 };
 
 class Simulation {
@@ -105,9 +105,11 @@ class Simulation {
     int endpoint = -1;
     bool is_frozen = false;
     TimePoint frozen_since{};
+    TimePoint ended_at{};    ///< The last agent there.
     std::uint64_t life = 0;  ///< Of the process; what belongs to an earlier one is void.
     std::unique_ptr<Agent> agent;
     std::unique_ptr<Store> store;
+    std::deque<std::pair<std::uint64_t, Report>> inbox;  ///< What its own agent has said, and to which store.
     // Its workers outlive the agent.
     bool has_workers = false;
     StartOrder workers;
@@ -128,7 +130,6 @@ class Simulation {
     std::map<std::uint64_t, ConnectionPtr> connections;
     std::map<AgentId, TimePoint> heard;
     std::map<AgentId, Mail> mail;
-    std::set<AgentId> forgotten;
     std::optional<Membership> core;
     std::optional<TimePoint> core_tick;
     std::optional<TimePoint> will_tick;
@@ -151,6 +152,7 @@ class Simulation {
   void say(const std::string& line) const;
   [[noreturn]] void broken(const std::string& promise) const;
   bool is_linked(int a, int b) const { return a == b || !cut_.contains({std::min(a, b), std::max(a, b)}); }
+  bool may_start(const Host& host) const;
   void cut_in_two();
   bool everybody_is_done() const;
 
@@ -192,6 +194,7 @@ class Simulation {
   void apply(Host& host, const Event& event);
   void hello(const ConnectionPtr& connection, std::uint64_t token, bool is_again);
   void flush(Host& host, const AgentId& agent);
+  void read_orders(Host& from, Host& to, const AgentId& agent, std::uint64_t instance, std::uint64_t last);
   void arm(Host& host);
   void look_for_a_better_host(Host& host);
   Store* store_of(const ConnectionPtr& connection);
@@ -215,6 +218,7 @@ class Simulation {
   std::set<std::pair<int, int>> cut_;
   std::uint64_t names_ = 0;
   bool is_calm_ = false;
+  bool has_begun_ = false;  ///< A world of the job has begun that knows of itself.
   int failures_ = 0;
   std::vector<std::weak_ptr<Connection>> connections_;  ///< What waits in them refers to them.
   Tally tally_;
