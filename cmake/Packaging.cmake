@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 install(DIRECTORY include/tensorplay DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS tensorplay_distributed EXPORT TensorPlayDistributedTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS tprun tpstore train RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS tprun tpstore tpbackends train RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES $<TARGET_FILE_DIR:tprun>/tplaunch DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES docs/man/tprun.1 docs/man/tpstore.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tprun)

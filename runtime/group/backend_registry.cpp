@@ -93,6 +93,10 @@ RegisteredBackend find_backend(std::string_view name) {
   throw InvalidArgument(text);
 }
 
+BackendTraits backend_traits(std::string_view name) {
+  return find_backend(name).traits;
+}
+
 bool is_backend_available(std::string_view name) {
   load_listed_plugins();
   Registry& known = registry();

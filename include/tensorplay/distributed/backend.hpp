@@ -214,6 +214,10 @@ TP_API bool is_backend_available(std::string_view name);
 /// The names of all backends there are, in order.
 TP_API std::vector<std::string> available_backends();
 
+/// What is known of a backend in advance; InvalidArgument that lists the names there are when there is none of that
+/// name.
+TP_API BackendTraits backend_traits(std::string_view name);
+
 /// Loads a shared object that registers backends when it is loaded, and keeps it. InvalidArgument, with the loader's
 /// text, when it cannot be loaded, registers nothing, or was built for another ABI version. What TP_BACKEND_PLUGINS
 /// lists (paths, separated by colons) is loaded before the first backend is looked for.
