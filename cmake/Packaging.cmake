@@ -40,4 +40,6 @@ set(CPACK_PACKAGE_NAME tprun)
 set(CPACK_PACKAGE_CONTACT "tprun maintainers <tprun@example.org>")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+# The mpi backend would make the package depend on an MPI: cmake --install has it, the .deb does not.
+set(CPACK_INSTALL_CMAKE_PROJECTS "${PROJECT_BINARY_DIR};${PROJECT_NAME};Unspecified;/")
 include(CPack)

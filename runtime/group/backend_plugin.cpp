@@ -1,11 +1,14 @@
 /// Backends from shared objects that are loaded at run time.
 #include "runtime/base/environment.hpp"
+#include "runtime/base/log.hpp"
 #include "runtime/group/backend_registry.hpp"
 #include "tensorplay/distributed/errors.hpp"
 
 #include <dlfcn.h>
 #include <exception>
 #include <mutex>
+#include <string>
+#include <unistd.h>
 
 namespace tensorplay::distributed {
 namespace {
@@ -41,6 +44,34 @@ void load_backend_plugin(const std::string& path) {
   const auto after = registration_count();
   if (after.refused > before.refused) throw InvalidArgument("backend plug-in " + path + ": " + after.last_refusal);
   if (after.accepted == before.accepted) throw InvalidArgument("backend plug-in " + path + " registers no backend");
+}
+
+/// Where this library lies; empty when the loader does not tell.
+std::string own_folder() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&load_backend_plugin), &info) == 0 || info.dli_fname == nullptr) return {};
+  const std::string path = info.dli_fname;
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
+void load_optional_backends() {
+  static std::once_flag once;
+  static thread_local bool is_loading = false;
+  if (is_loading) return;
+  std::call_once(once, [] {
+    is_loading = true;
+    for (const char* name : {"mpi", "nccl", "xccl"}) {
+      const auto path = own_folder() + "/libtensorplay_backend_" + name + ".so";
+      if (::access(path.c_str(), R_OK) != 0) continue;
+      try {
+        load_backend_plugin(path);
+      } catch (const InvalidArgument& error) {
+        base::log::warning(error.what());  // As where its libraries are missing on this machine.
+      }
+    }
+    is_loading = false;
+  });
 }
 
 void load_listed_plugins() {

@@ -43,6 +43,12 @@ bool refuse_foreign_abi(Registry& known, const std::string& name, std::uint32_t 
   return true;
 }
 
+bool is_known(std::string_view name) {
+  Registry& known = registry();
+  const std::lock_guard lock(known.mutex);
+  return known.backends.find(name) != known.backends.end();
+}
+
 std::string names_of(const Registry& known) {
   std::string names;
   for (const auto& [name, backend] : known.backends) names.append(names.empty() ? "" : ", ").append(name);
@@ -83,6 +89,7 @@ RegistrationCount registration_count() {
 
 RegisteredBackend find_backend(std::string_view name) {
   load_listed_plugins();
+  if (!is_known(name)) load_optional_backends();
   Registry& known = registry();
   const std::lock_guard lock(known.mutex);
   if (const auto found = known.backends.find(name); found != known.backends.end()) return found->second;
@@ -99,13 +106,13 @@ BackendTraits backend_traits(std::string_view name) {
 
 bool is_backend_available(std::string_view name) {
   load_listed_plugins();
-  Registry& known = registry();
-  const std::lock_guard lock(known.mutex);
-  return known.backends.find(name) != known.backends.end();
+  if (!is_known(name)) load_optional_backends();
+  return is_known(name);
 }
 
 std::vector<std::string> available_backends() {
   load_listed_plugins();
+  load_optional_backends();
   Registry& known = registry();
   const std::lock_guard lock(known.mutex);
   std::vector<std::string> names;

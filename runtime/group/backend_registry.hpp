@@ -32,4 +32,8 @@ RegistrationCount registration_count();
 /// Loads what TP_BACKEND_PLUGINS lists, once in a process.
 void load_listed_plugins();
 
+/// Loads the backends that this build made as shared objects beside this library, once in a process. Only when one is
+/// asked for that is not here: they bring large libraries.
+void load_optional_backends();
+
 }  // namespace tensorplay::distributed
