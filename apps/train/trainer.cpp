@@ -2,13 +2,11 @@
 
 #include "apps/train/adamw.hpp"
 #include "apps/train/char_model.hpp"
-#include "apps/train/checkpoint.hpp"
 #include "apps/train/corpus.hpp"
 #include "tensorplay/distributed.hpp"
 #include "tensorplay/nn/parallel/distributed_data_parallel.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +17,7 @@ namespace train {
 namespace {
 
 namespace dist = tensorplay::distributed;
+using dist::elastic::CheckpointFolder;
 using tensorplay::Tensor;
 using tensorplay::nn::parallel::DistributedDataParallel;
 
@@ -42,37 +41,15 @@ class ProcessGroup {
 
 /// Where rank 0 keeps checkpoints, if anywhere.
 std::optional<CheckpointFolder> open_checkpoints(const Options& options, const Corpus& corpus) {
-  const CheckpointFolder::Config config = {
-      {"text", std::to_string(corpus.fingerprint())},     {"seed", std::to_string(options.seed)},
-      {"batch-size", std::to_string(options.batch_size)}, {"lr", std::to_string(options.learning_rate)},
-      {"context", std::to_string(options.context)},       {"embedding", std::to_string(options.embedding)},
-      {"hidden", std::to_string(options.hidden)},         {"layers", std::to_string(options.layers)}};
-  if (!options.checkpoint_dir.empty()) return CheckpointFolder(options.checkpoint_dir, config, false);
-  if (dist::elastic::max_restarts() > 0) return CheckpointFolder(temporary_checkpoint_path(), config, true);
-  return std::nullopt;
-}
-
-/// What training goes on from, part by part: parameters, optimiser state, last loss.
-using State = std::array<std::span<float>, 3>;
-
-/// All ranks go on from what rank 0 has: its checkpoint, or its first parameters. Returns the steps already done.
-int synchronise(const std::optional<CheckpointFolder>& folder, const State& state) {
-  Tensor step = tensorplay::zeros({1}, tensorplay::DType::kInt64);
-  if (folder) {
-    if (const auto checkpoint = folder->load()) {
-      auto value = checkpoint->values.begin();
-      for (const auto& part : state) {
-        std::copy_n(value, part.size(), part.begin());
-        value += static_cast<std::ptrdiff_t>(part.size());
-      }
-      step.fill_(checkpoint->step);
-      std::printf("continue from step %d\n", checkpoint->step);
-      std::fflush(stdout);
-    }
-  }
-  dist::broadcast(step);
-  for (const auto& part : state) dist::broadcast(Tensor::from_span(part));
-  return static_cast<int>(step.item());
+  CheckpointFolder::Options folder;
+  folder.config = {{"text", std::to_string(corpus.fingerprint())},     {"seed", std::to_string(options.seed)},
+                   {"batch-size", std::to_string(options.batch_size)}, {"lr", std::to_string(options.learning_rate)},
+                   {"context", std::to_string(options.context)},       {"embedding", std::to_string(options.embedding)},
+                   {"hidden", std::to_string(options.hidden)},         {"layers", std::to_string(options.layers)}};
+  if (!options.checkpoint_dir.empty()) return CheckpointFolder(options.checkpoint_dir, folder);
+  if (dist::elastic::max_restarts() == 0) return std::nullopt;
+  folder.is_temporary = true;
+  return CheckpointFolder(dist::elastic::temporary_checkpoint_path("train"), folder);
 }
 
 /// What data parallelism has to know of the model: each piece with its gradient, in the order of `pieces`.
@@ -130,8 +107,15 @@ int run(const Options& options) {
 
   std::optional<CheckpointFolder> checkpoints;
   if (rank == 0) checkpoints = open_checkpoints(options, corpus);
-  const State state = {parameters, optimizer.state(), std::span(&loss, 1)};
-  const int first_step = synchronise(checkpoints, state);
+  // What training goes on from. All ranks go on from what rank 0 has: its checkpoint, or its first parameters.
+  const std::vector<dist::elastic::NamedTensor> state = {{"parameters", Tensor::from_span(parameters)},
+                                                         {"optimizer", Tensor::from_span(optimizer.state())},
+                                                         {"loss", Tensor::from_pointer(&loss, {1})}};
+  const auto first_step = static_cast<int>(dist::elastic::restore(checkpoints ? &*checkpoints : nullptr, state));
+  if (rank == 0 && first_step > 0) {
+    std::printf("continue from step %d\n", first_step);
+    std::fflush(stdout);
+  }
 
   DistributedDataParallel ddp(list(model, gradients));
   const auto ready = [&](std::size_t piece) { ddp.mark_ready(piece); };

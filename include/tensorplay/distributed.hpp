@@ -2,9 +2,12 @@
 #pragma once
 
 #include "tensorplay/distributed/backend.hpp"
+#include "tensorplay/distributed/checkpoint.hpp"
 #include "tensorplay/distributed/collectives.hpp"
 #include "tensorplay/distributed/debug_level.hpp"
+#include "tensorplay/distributed/device_mesh.hpp"
 #include "tensorplay/distributed/elastic.hpp"
+#include "tensorplay/distributed/elastic_sampler.hpp"
 #include "tensorplay/distributed/errors.hpp"
 #include "tensorplay/distributed/fake_backend.hpp"
 #include "tensorplay/distributed/file_store.hpp"

@@ -2,6 +2,8 @@
 #include "runtime/base/environment.hpp"
 #include "tensorplay/distributed/elastic.hpp"
 
+#include <cstdio>
+
 namespace tensorplay::distributed::elastic {
 namespace {
 
@@ -28,6 +30,13 @@ int restart_count() {
 
 int max_restarts() {
   return count_of(env::kMaxRestarts);
+}
+
+int round() {
+  int agent = 0;
+  int number = 0;
+  const auto mark = base::env_value(env::kWorkerMark);
+  return mark && std::sscanf(mark->c_str(), "%d.%d.", &agent, &number) == 2 ? number : 0;
 }
 
 }  // namespace tensorplay::distributed::elastic

@@ -72,11 +72,12 @@ def test_a_worker_killed_in_the_middle_costs_no_digit_of_the_final_loss(undistur
     name, value = mark.split("=", 1)
     before = leftovers()
     with running("--nproc-per-node=4", "--max-restarts=3", TRAIN, *SHORT, **{name: value}) as process:
-        read = []
+        read = [process.stdout.readline()]
+        workers = workers_of(mark)  # Looked for early: the second half of the steps takes no longer than a look.
         while not any(line.startswith("step 150 ") for line in read):
             read.append(process.stdout.readline())
             assert read[-1], process.stderr.read()
-        os.kill(workers_of(mark)[victim], signal.SIGKILL)
+        os.kill(workers[victim], signal.SIGKILL)
         code, out, err = finish(process)
     assert code == 0, err
     output = "".join(read) + out

@@ -32,5 +32,6 @@ TP_API bool is_launched();    ///< Whether an agent started this process (TORCHE
 TP_API std::string run_id();  ///< Empty without an agent.
 TP_API int restart_count();   ///< How often the world was restarted before this attempt; 0 without an agent.
 TP_API int max_restarts();    ///< 0 without an agent.
+TP_API int round();  ///< How often the world was formed before this time, for whatever reason; 0 without tprun.
 
 }  // namespace tensorplay::distributed::elastic
