@@ -13,7 +13,7 @@ from harness import BIN, TPSTORE, clean_environment, finish, running, tprun, wai
 
 TRAIN = BIN / "train"
 FAILING_WORKER = BIN / "failing_worker"
-SHORT = ("--steps=300", "--print-every=10", "--checkpoint-every=20", "--hidden=32", "--batch-size=8")
+SHORT = ("--steps=600", "--print-every=10", "--checkpoint-every=20", "--hidden=32", "--batch-size=8")
 CULPRIT_ROUNDS = int(os.environ.get("TP_CULPRIT_ROUNDS", "20"))
 """100 in the full run: the culprit is named each time, or the test fails."""
 
@@ -55,7 +55,7 @@ def undisturbed():
 def test_training_learns_and_says_so(undisturbed):
     result = tprun("--nproc-per-node=4", TRAIN, *SHORT)
     losses = [float(loss) for loss in re.findall(r"^step \d+ loss ([\d.]+) tokens/s \d+$", result.stdout, re.MULTILINE)]
-    assert len(losses) == 30
+    assert len(losses) == 60
     assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
     assert final_line(result.stdout) == undisturbed
 
