@@ -27,6 +27,7 @@ rendezvous::DiscoveryOptions discovery_options(const LaunchPlan& plan) {
   rendezvous::DiscoveryOptions options;
   options.endpoints = plan.rdzv.endpoints;
   options.folder = plan.rdzv.folder;
+  options.etcd_prefix = plan.rdzv.etcd_prefix;
   options.run_id = plan.rdzv.run_id;
   options.user = base::current_user();
   options.is_host = plan.rdzv.backend == "static" ? plan.node_rank == 0 : plan.rdzv.is_host;

@@ -40,7 +40,8 @@ struct RendezvousPlan {
   std::string backend = "static";  ///< static, c10d, file or etcd-v3.
   std::string endpoint;            ///< As people read it; the parts are in `endpoints` or `folder`.
   std::vector<rendezvous::Endpoint> endpoints;
-  std::string folder;  ///< For file.
+  std::string folder;       ///< For file.
+  std::string etcd_prefix;  ///< For etcd-v3: what its keys begin with; empty: the usual.
   std::string run_id = "none";
   std::map<std::string, std::string> conf;
   std::string token_file;          ///< --rdzv-token-file; empty: none was given.

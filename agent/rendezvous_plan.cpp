@@ -201,8 +201,28 @@ class RendezvousPlanner {
       plan_file();
     } else {
       plan_endpoints(rdzv_.backend == "c10d" ? kC10dPort : kEtcdPort);
+      if (rdzv_.backend == "etcd-v3") plan_etcd();
     }
     leave_master_to_agent("--rdzv-backend=" + rdzv_.backend);
+  }
+
+  void plan_etcd() {
+    for (const auto& [key, value] : rdzv_.conf) {
+      const std::string named = settings_.find(OptionId::kRdzvConf)->place + ": " + key + "=" + value;
+      if (key == "protocol" && value != "http") {
+        throw UsageError(named +
+                         ": tprun speaks plain http to etcd, so that it need not load TLS at each start; give "
+                         "http and an etcd that listens for it (a local proxy: etcd grpc-proxy)");
+      }
+      if (key == "ssl_cert" || key == "ssl_cert_key" || key == "ca_cert" || key == "cacert" || key == "cert" ||
+          key == "key") {
+        plan_.notes.push_back(named + ": not used: tprun speaks plain http to etcd");
+      }
+      if (key == "etcd_prefix") {
+        rdzv_.etcd_prefix = value.starts_with('/') ? value : "/" + value;
+        while (rdzv_.etcd_prefix.ends_with('/')) rdzv_.etcd_prefix.pop_back();
+      }
+    }
   }
 
   void plan_file() {

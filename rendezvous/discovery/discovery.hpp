@@ -35,6 +35,10 @@ struct DiscoveryOptions {
   bool is_alone = false;          ///< One node: loopback will do, and `localhost` is no mistake.
   std::string local_addr;         ///< --local-addr: what this host calls itself towards others; may be empty.
   std::string secret;             ///< Of --rdzv-token-file; empty: none.
+  std::string etcd_prefix;        ///< For etcd: what its keys begin with; empty: "/tprun".
+  /// For etcd: called from a thread of discovery's own when this agent may not host any longer, since etcd has let its
+  /// lease go: another agent may host already.
+  std::function<void(const std::string& why)> on_host_lost;
   /// The addresses of a host whose name the resolver does not know, as the batch scheduler tells them; empty: it does
   /// not know either. Blocks, a few seconds at most; called from find()'s thread only, and each time a name fails.
   std::function<std::vector<std::string>(const std::string& host)> ask_scheduler;

@@ -92,6 +92,8 @@ std::string to_text(const HostRecord& record) {
   json["pid_space"] = record.pid_space;
   json["pid"] = record.pid;
   json["started"] = record.started;
+  json["user"] = record.user;
+  json["least_epoch"] = record.least_epoch;
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -106,6 +108,8 @@ std::optional<HostRecord> parse_host_record(const std::string& text) {
     json.at("pid_space").get_to(record.pid_space);
     json.at("pid").get_to(record.pid);
     json.at("started").get_to(record.started);
+    json.at("user").get_to(record.user);
+    json.at("least_epoch").get_to(record.least_epoch);
     if (record.port == 0) return std::nullopt;
     return record;
   } catch (const nlohmann::json::exception&) {
@@ -113,10 +117,17 @@ std::optional<HostRecord> parse_host_record(const std::string& text) {
   }
 }
 
-HostRecord own_record(std::vector<std::string> addresses, std::uint16_t port) {
-  const int pid = ::getpid();
-  return {
-      base::short_host_name(), std::move(addresses), port, base::host_identity(), own_pid_space(), pid, start_of(pid)};
+HostRecord own_record(std::vector<std::string> addresses, std::uint16_t port, const std::string& user) {
+  HostRecord record;
+  record.host = base::short_host_name();
+  record.addresses = std::move(addresses);
+  record.port = port;
+  record.identity = base::host_identity();
+  record.pid_space = own_pid_space();
+  record.pid = ::getpid();
+  record.started = start_of(record.pid);
+  record.user = user;
+  return record;
 }
 
 bool is_certainly_gone(const HostRecord& record) {

@@ -20,7 +20,9 @@ struct HostRecord {
   std::string identity;   ///< base::host_identity(): whose loopback leads to it.
   std::string pid_space;  ///< Whose process ids may be compared with `pid`.
   int pid = 0;
-  std::uint64_t started = 0;  ///< When that process began, in the kernel's ticks: a pid may be used again.
+  std::string user;
+  std::uint64_t least_epoch = 0;  ///< Of its store; for etcd, which else counts by its own revision.
+  std::uint64_t started = 0;      ///< When that process began, in the kernel's ticks: a pid may be used again.
   bool operator==(const HostRecord&) const = default;
 };
 
@@ -29,7 +31,7 @@ std::string to_text(const HostRecord& record);
 std::optional<HostRecord> parse_host_record(const std::string& text);
 
 /// This process, reachable at `addresses`.
-HostRecord own_record(std::vector<std::string> addresses, std::uint16_t port);
+HostRecord own_record(std::vector<std::string> addresses, std::uint16_t port, const std::string& user);
 
 /// Whether the process of the record is certainly not there any more, as far as this host can tell.
 bool is_certainly_gone(const HostRecord& record);

@@ -191,6 +191,24 @@ TEST_CASE("times of the rendezvous come from --rdzv-conf, timeout for every back
         "--rdzv-conf: keep_alive_interval times keep_alive_max_attempt is 300 ms; give 500 ms or more");
 }
 
+TEST_CASE("etcd is spoken to in plain http, under a prefix of its own") {
+  Case c;
+  const auto etcd = [](const std::string& conf) {
+    return Words{"--nnodes=2", "--rdzv-backend=etcd", "--rdzv-endpoint=e1,e2:2380", "--rdzv-conf=" + conf};
+  };
+  const auto plan = c.plan(etcd("etcd_prefix=torchelastic/p2p/,protocol=http"));
+  CHECK(plan.rdzv.backend == "etcd-v3");
+  CHECK(plan.rdzv.endpoint == "e1:2379,e2:2380");
+  CHECK(plan.rdzv.etcd_prefix == "/torchelastic/p2p");
+  CHECK(plan.notes.empty());
+  CHECK(c.plan(etcd("ca_cert=/x")).notes ==
+        Words{"--rdzv-conf: ca_cert=/x: not used: tprun speaks plain http to etcd"});
+  CHECK(
+      c.complaint(etcd("protocol=https")) ==
+      "--rdzv-conf: protocol=https: tprun speaks plain http to etcd, so that it need not load TLS at each start; give "
+      "http and an etcd that listens for it (a local proxy: etcd grpc-proxy)");
+}
+
 TEST_CASE("the secret's file is planned, its words are not an option") {
   Case c;
   c.environment.push_back("TPRUN_RDZV_TOKEN=0123456789abcdef");

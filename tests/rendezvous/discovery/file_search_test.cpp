@@ -51,7 +51,7 @@ std::unique_ptr<store::TCPStoreServer> serve(MeetingPlace place) {
 }
 
 HostRecord a_record() {
-  return {"n1", {"10.0.0.1", "fd00::1"}, 4711, "boot/net", "boot/pid", 12, 345};
+  return {"n1", {"10.0.0.1", "fd00::1"}, 4711, "boot/net", "boot/pid", 12, "ada", 7, 345};
 }
 
 RecordedHost silent_for(std::chrono::milliseconds failing) {
@@ -186,7 +186,7 @@ TEST_CASE("a record reads back as it was written, and nothing else does") {
 }
 
 TEST_CASE("a process of another machine, or one that lives, is never certainly gone") {
-  auto record = own_record({}, 1);
+  auto record = own_record({}, 1, "ada");
   REQUIRE_FALSE(is_certainly_gone(record));
   ++record.started;  // Its pid is another process's now.
   REQUIRE(is_certainly_gone(record));
