@@ -217,7 +217,7 @@ void Simulation::obey(Host& host, const Order& order) {
       kill_workers(host, kill_);
     } else if (agent.state == State::kRunning) {
       agent.state = State::kStopping;
-      kill_workers(host, Ms(5'000));
+      kill_workers(host, grace_);
     } else if (agent.state == State::kIdle) {
       agent.state = State::kWaiting;
       report(host, Stopped{agent.id, stop->round, {}, false});
@@ -226,7 +226,7 @@ void Simulation::obey(Host& host, const Order& order) {
     agent.finish = *finish;
     if (!host.has_workers) return end_agent(host, "finished");
     agent.state = State::kStopping;
-    kill_workers(host, Ms(5'000));
+    kill_workers(host, grace_);
   } else if (const auto* confirmed = std::get_if<ConfirmedOrder>(&order)) {
     agent.history.confirmed(confirmed->round);
   }
@@ -292,7 +292,7 @@ void Simulation::fail_worker(Host& host) {
   failure.exit_code = 1;
   failure.host = agent.id;
   report(host, Failed{agent.id, agent.order.round, failure});
-  kill_workers(host, Ms(5'000));
+  kill_workers(host, grace_);
 }
 
 void Simulation::succeed(Host& host) {
@@ -311,7 +311,7 @@ void Simulation::leave(Host& host) {
   if (host.has_workers) {
     report(host, Leaving{agent.id, "SIGTERM", false});
     agent.state = State::kStopping;
-    return kill_workers(host, Ms(5'000));
+    return kill_workers(host, grace_);
   }
   if (agent.has_joined) report(host, Leaving{agent.id, "SIGTERM", true});
   end_agent(host, "left");

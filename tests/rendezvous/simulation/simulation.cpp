@@ -27,6 +27,7 @@ Simulation::Simulation(Rules rules) : rules_(rules), random_(rules.seed), now_(s
   options_.last_call = std::chrono::seconds(pick(0, 10));
   options_.replacement_wait = std::chrono::seconds(chance(50) ? 0 : pick(1, 20));
   options_.join_timeout = std::chrono::seconds(pick(100, 300));
+  if (chance(30)) grace_ = Ms(90'000);
   options_.lease = lease_;
   options_.kill_time = kill_;
   options_.can_be_succeeded = endpoints_ > 1;
@@ -97,8 +98,19 @@ bool Simulation::run_one() {
 
 void Simulation::play() {
   auto& host = hosts_[static_cast<std::size_t>(pick(0, static_cast<int>(hosts_.size()) - 1))];
-  const int dice = pick(0, 99);
-  if (dice < 14) {
+  const int dice = pick(0, 119);
+  if (dice >= 112) {
+    peel();
+  } else if (dice >= 106) {
+    cut_off_the_leader();
+  } else if (dice >= 100) {
+    // The leader stands still, for a little less or more than a lease.
+    for (auto& leader : hosts_) {
+      if (!leader.store || leader.is_frozen) continue;
+      freeze(leader);
+      return after(Ms(pick(3'000, 60'000)), [this, i = leader.index] { thaw(hosts_[static_cast<std::size_t>(i)]); });
+    }
+  } else if (dice < 14) {
     const int other = pick(0, static_cast<int>(hosts_.size()) - 1);
     if (other == host.index) return;
     const std::pair link{std::min(host.index, other), std::max(host.index, other)};
@@ -143,6 +155,54 @@ bool Simulation::may_start(const Host& host) const {
   }
   const int nodes = std::max(options_.max_nodes, static_cast<int>(options_.expected_hosts.size()));
   return !options_.can_be_succeeded || 2 * strangers <= nodes;
+}
+
+void Simulation::cut_for(std::set<std::pair<int, int>> links, Ms time) {
+  for (const auto& link : links) cut_.insert(link);
+  after(time, [this, links = std::move(links)] {
+    for (const auto& link : links) cut_.erase(link);
+  });
+}
+
+std::set<std::pair<int, int>> Simulation::links_of(int host, const std::set<int>& others) {
+  std::set<std::pair<int, int>> links;
+  for (const int other : others) {
+    if (other != host) links.insert({std::min(host, other), std::max(host, other)});
+  }
+  return links;
+}
+
+/// Most nodes lose the leader but not each other.
+void Simulation::cut_off_the_leader() {
+  for (const auto& leader : hosts_) {
+    if (!leader.store) continue;
+    std::set<int> others;
+    for (const auto& other : hosts_) {
+      if (chance(75)) others.insert(other.index);
+    }
+    say("cut off the leader h" + std::to_string(leader.index));
+    return cut_for(links_of(leader.index, others), Ms(pick(10'000, 120'000)));
+  }
+}
+
+/// The same, one after the other; and whoever stays with the leader loses it when it is about to notice.
+void Simulation::peel() {
+  for (const auto& leader : hosts_) {
+    if (!leader.store) continue;
+    say("peel off h" + std::to_string(leader.index));
+    Ms time(0);
+    std::set<int> all;
+    for (const auto& host : hosts_) all.insert(host.index);
+    for (const auto& other : hosts_) {
+      if (other.index == leader.index || chance(25)) continue;
+      const bool is_alone = chance(30);
+      time += Ms(is_alone ? pick(10'000, 16'000) : pick(0, 8'000));
+      after(time, [this, is_alone, all, i = other.index, k = leader.index] {
+        cut_for(is_alone ? links_of(i, all) : links_of(i, {k}), Ms(pick(20'000, 90'000)));
+      });
+    }
+    return;
+  }
 }
 
 void Simulation::cut_in_two() {

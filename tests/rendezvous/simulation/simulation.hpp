@@ -154,6 +154,10 @@ class Simulation {
   bool is_linked(int a, int b) const { return a == b || !cut_.contains({std::min(a, b), std::max(a, b)}); }
   bool may_start(const Host& host) const;
   void cut_in_two();
+  void cut_off_the_leader();
+  void peel();
+  void cut_for(std::set<std::pair<int, int>> links, Ms time);
+  static std::set<std::pair<int, int>> links_of(int host, const std::set<int>& others);
   bool everybody_is_done() const;
 
   // simulated_network.cpp
@@ -205,6 +209,7 @@ class Simulation {
   int endpoints_ = 1;
   Ms lease_{15'000};
   Ms kill_{2'000};
+  Ms grace_{5'000};  ///< That workers get to end by themselves.
   TimePoint now_{};
   std::uint64_t serial_ = 0;
   struct Later {
