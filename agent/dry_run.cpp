@@ -67,6 +67,20 @@ std::string seconds_text(std::chrono::milliseconds time) {
   return text + " s";
 }
 
+double in_seconds(std::chrono::milliseconds time) {
+  return static_cast<double>(time.count()) / 1000;
+}
+
+std::string restarts_text(const LaunchPlan& plan) {
+  auto text = std::to_string(plan.max_restarts);
+  if (plan.restart_window) text += " in any " + seconds_text(*plan.restart_window);
+  if (plan.no_progress_limit > 0) {
+    text += ", ends when " + std::to_string(plan.no_progress_limit) + " in a row fail within " +
+            seconds_text(plan.progress_after);
+  }
+  return text;
+}
+
 nlohmann::json streams_json(const StreamSelection& streams) {
   if (streams.by_local_rank.empty()) return static_cast<int>(streams.all);
   nlohmann::json out = nlohmann::json::object();
@@ -107,7 +121,7 @@ std::string dry_run_text(const LaunchPlan& plan, const EnvironmentView& environm
        plan.rdzv.backend + " at " + (plan.rdzv.endpoint.empty() ? "a place of its own" : plan.rdzv.endpoint));
   for (const auto& [key, value] : plan.rdzv.conf) line("", key + "=" + value);
   line("run id", plan.rdzv.run_id);
-  line("restarts", std::to_string(plan.max_restarts));
+  line("restarts", restarts_text(plan));
   line("grace", seconds_text(plan.shutdown_timeout) + " between the stop signal and SIGKILL");
   line("stop signals", plan.signals_to_handle);
   if (!plan.logging.log_dir.empty()) line("log folder", plan.logging.log_dir);
@@ -153,7 +167,11 @@ std::string dry_run_json(const LaunchPlan& plan, const EnvironmentView& environm
   out["master_port"] = plan.master_port;
   out["local_addr"] = plan.local_addr;
   out["max_restarts"] = plan.max_restarts;
-  out["shutdown_timeout"] = static_cast<double>(plan.shutdown_timeout.count()) / 1000;
+  out["restart_window"] =
+      plan.restart_window ? nlohmann::ordered_json(in_seconds(*plan.restart_window)) : nlohmann::ordered_json();
+  out["no_progress_limit"] = plan.no_progress_limit;
+  out["progress_after"] = in_seconds(plan.progress_after);
+  out["shutdown_timeout"] = in_seconds(plan.shutdown_timeout);
   out["signals_to_handle"] = plan.signals_to_handle;
   out["log_dir"] = plan.logging.log_dir;
   out["redirects"] = streams_json(plan.logging.redirects);

@@ -166,6 +166,7 @@ class Planner {
       plan_.max_restarts = static_cast<int>(parse_whole(settings_.quoted(OptionId::kMaxRestarts), restarts->value, 0,
                                                         std::numeric_limits<int>::max(), "a count"));
     }
+    read_restart_rules();
     plan_.leave_daemons = settings_.is_on(OptionId::kLeaveDaemons);
     plan_.signals_to_handle =
         settings_.value_or(OptionId::kSignalsToHandle, option_spec(OptionId::kSignalsToHandle).fallback);
@@ -173,6 +174,23 @@ class Planner {
     plan_.stop_signals = parse_signals(signals != nullptr ? signals->place : "--signals-to-handle",
                                        plan_.signals_to_handle, plan_.notes);
     plan_.shutdown_timeout = find_shutdown_timeout();
+  }
+
+  void read_restart_rules() {
+    if (const Setting* window = settings_.find(OptionId::kRestartWindow)) {
+      const std::string where = settings_.quoted(OptionId::kRestartWindow);
+      plan_.restart_window = parse_seconds(where, window->value, 0);
+      if (plan_.restart_window->count() == 0) throw UsageError(where + ": must be above zero; give seconds");
+    }
+    if (const Setting* limit = settings_.find(OptionId::kNoProgressLimit)) {
+      const std::string where = settings_.quoted(OptionId::kNoProgressLimit);
+      const auto colon = limit->value.find(':');
+      plan_.no_progress_limit = static_cast<int>(
+          parse_whole(where, limit->value.substr(0, colon), 0, std::numeric_limits<int>::max(), "a count"));
+      if (colon != std::string::npos) {
+        plan_.progress_after = parse_seconds(where, limit->value.substr(colon + 1), 0);
+      }
+    }
   }
 
   std::chrono::milliseconds find_shutdown_timeout() const {

@@ -64,6 +64,13 @@ constexpr std::array<OptionSpec, kOptionCount> kTable = {{
     {OptionId::kMaxRestarts, OptionGroup::kFailure, kValue, kTorchrun, "max-restarts", 0, "N", "0", "",
      ValueHint::kNone, true, true, "how often the whole world may be started again after a worker failed",
      "A program that cannot be started at all is never started again."},
+    {OptionId::kRestartWindow, OptionGroup::kFailure, kValue, kTprun, "restart-window", 0, "SECONDS", "", "",
+     ValueHint::kNone, true, true, "a restart comes back after so long: --max-restarts is a budget for this stretch",
+     "So a job of weeks outlives a bad node a day, and a crash loop still ends."},
+    {OptionId::kNoProgressLimit, OptionGroup::kFailure, kValue, kTprun, "no-progress-limit", 0, "N[:SECONDS]", "", "",
+     ValueHint::kNone, true, true, "end the job, with exit code 93, when N restarts in a row made no progress",
+     "A restart made progress when the world ran for SECONDS (60 by default) before it failed again; rounds that only a "
+     "join or a loss ended are added up. 93 says that queueing the job again does not help."},
     {OptionId::kShutdownTimeout, OptionGroup::kFailure, kValue, kTorchrun, "shutdown-timeout", 0, "SECONDS", "30", "",
      ValueHint::kNone, true, true, "grace between the stop signal and SIGKILL, for every kind of stop",
      "Without it TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 5 seconds less than the scheduler's own kill wait where that is "

@@ -25,6 +25,8 @@ enum class OptionId : std::uint8_t {
   kStdin,
   kStartMethod,
   kMaxRestarts,
+  kRestartWindow,
+  kNoProgressLimit,
   kShutdownTimeout,
   kSignalsToHandle,
   kLeaveDaemons,

@@ -114,6 +114,12 @@ const char* outcome(const RunReport& report) {
 std::string exit_code_owner(const RunReport& report) {
   if (report.stop_signal != 0) return rendezvous::signal_name(report.stop_signal) + ", sent to tprun";
   if (report.exit_code == 0) return "all workers ended well";
+  if (report.exit_code == exit_code::kNoProgress && report.finish && report.finish->exit_code == report.exit_code) {
+    const auto* cause = root_cause(report);
+    const int own = cause != nullptr ? rendezvous::exit_code_of(*cause) : report.exit_code;
+    if (own != report.exit_code)
+      return "no progress; rank " + std::to_string(cause->rank) + "'s own is " + std::to_string(own);
+  }
   if (const auto* cause = root_cause(report)) {
     const std::string owner = "rank " + std::to_string(cause->rank) + "'s";
     const int own = rendezvous::exit_code_of(*cause);

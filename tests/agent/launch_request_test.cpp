@@ -59,6 +59,18 @@ TEST_CASE("command line wins over TPRUN_, then PET_, then the file, then the def
   CHECK(plan.shutdown_timeout == 30s);
 }
 
+TEST_CASE("restarts may come back, and end when they help nothing") {
+  Case c;
+  CHECK_FALSE(c.plan({}).restart_window);
+  CHECK(c.plan({}).no_progress_limit == 0);
+  c.machine.add_file("job.toml", "restart-window = 3600\nno-progress-limit = '2:300'\n");
+  const LaunchPlan plan = c.plan({"--config=job.toml", "--no-progress-limit=3:120"});
+  CHECK(plan.restart_window == 3600s);
+  CHECK(plan.no_progress_limit == 3);
+  CHECK(plan.progress_after == 120s);
+  CHECK(c.plan({"--no-progress-limit=4"}).progress_after == 60s);
+}
+
 TEST_CASE("a flag that PET_ turned on can be turned off by TPRUN_") {
   Case c;
   c.environment.push_back("PET_STANDALONE=1");
@@ -74,6 +86,9 @@ TEST_CASE("a bad value is named with its place and what would be right") {
         "--nproc-per-node=two: not a count; give a number, 'cpu', 'gpu', 'xpu' or 'auto'");
   CHECK(c.complaint({"--nproc-per-node=0"}) == "--nproc-per-node=0: too small; give 1 or more");
   CHECK(c.complaint({"--nnodes=a"}) == "--nnodes=a: not a number of nodes; give N or MIN:MAX");
+  CHECK(c.complaint({"--restart-window=0"}) == "--restart-window=0: must be above zero; give seconds");
+  CHECK(c.complaint({"--no-progress-limit=-1"}) == "--no-progress-limit=-1: too small; give 0 or more");
+  CHECK_THAT(c.complaint({"--no-progress-limit=3:soon"}), Catch::Contains("--no-progress-limit=3:soon"));
   CHECK(c.complaint({"--max-restarts=-1"}) == "--max-restarts=-1: too small; give 0 or more");
   CHECK(c.complaint({"--rdzv-backend=c10"}) == "--rdzv-backend=c10: no such rendezvous; did you mean c10d?");
   CHECK(c.complaint({"--stdin=some"}) == "--stdin=some: no such choice; give none, 0 or all");

@@ -233,3 +233,13 @@ touch second
     result = tprun(WORKERS, worker, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "second").exists()
+
+
+def test_restarts_that_make_no_progress_end_with_a_code_of_their_own_before_the_budget_does(tmp_path):
+    result = tprun("--nproc-per-node=1", "--max-restarts=50", "--no-progress-limit=2", "sh", "-c",
+                   "echo attempt; exit 7")
+    assert result.returncode == 93, result.stderr
+    assert result.stdout.count("attempt") == 3  # the first one is no restart
+    assert "exit code 93 (no progress; rank 0's own is 7)" in result.stderr
+    progress = tprun("--nproc-per-node=1", "--max-restarts=3", "--no-progress-limit=2:0", "sh", "-c", "exit 7")
+    assert progress.returncode == 7, progress.stderr
