@@ -123,3 +123,12 @@ TEST_CASE(
   REQUIRE(back.failure.last_lines.at(0).find("binary") != std::string::npos);
   REQUIRE(back.failure.runtime_seconds == 0);
 }
+
+TEST_CASE("an agent that joins anew has the next name of the same process") {
+  const AgentId first = "n1.cluster_4711_0badcafe";
+  CHECK(session_of(first) == 1);
+  CHECK(next_session(first) == first + "#2");
+  CHECK(next_session(next_session(first)) == first + "#3");
+  CHECK(process_of(first + "#12") == first);
+  CHECK(session_of(first + "#12") == 12);
+}
