@@ -301,3 +301,17 @@ TEST_CASE("what one rank can see is wrong is refused before anything is sent, an
             check_equal(floats, full({4}, 2), "afterwards");
           }) == all_well(2));
 }
+
+TEST_CASE("the older names of the single-tensor collectives do the same") {
+  REQUIRE(run_ranks(2, [](int rank) {
+            Tensor gathered = zeros({2});
+            all_gather_into_tensor(gathered, full({1}, rank));
+            check_equal(gathered, tensor<float>({0, 1}), "all_gather_into_tensor");
+            Tensor rooted = zeros({2});
+            gather_into_tensor(full({1}, rank + 1), rank == 0 ? rooted : Tensor());
+            check_equal(rooted, rank == 0 ? tensor<float>({1, 2}) : zeros({2}), "gather_into_tensor");
+            Tensor part = zeros({1});
+            reduce_scatter_tensor(part, tensor<float>({1, 2}));
+            check(part.item() == 2 * (rank + 1), "reduce_scatter_tensor");
+          }) == all_well(2));
+}

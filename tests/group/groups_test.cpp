@@ -39,6 +39,8 @@ TEST_CASE("a group of some ranks communicates among its members, who know its ra
             check(get_process_group_ranks(odd) == std::vector<int>{1, 3}, "sorted");
             check(get_rank(odd) == rank / 2 && get_world_size(odd) == 2, "rank");
             check(get_group_rank(odd, 3) == 1 && get_global_rank(odd, 0) == 1, "ranks");
+            check(get_backend_impl(odd).name() == "gloo" && get_backend_impl(odd).rank() == get_rank(odd), "backend");
+            refused([&] { get_backend_impl(odd, Device(DeviceType::kCUDA)); });
             check(get_backend(odd) == "gloo" && get_backend_config(odd) == "cpu:gloo", "backend");
             check(sum_of_ranks(odd) == 4, "sum");
             refused([&] { get_group_rank(odd, 0); });

@@ -31,3 +31,8 @@ def test_under_tprun_the_program_is_told_what_to_type():
 def test_alone_it_is_a_world_of_one():
     done = run(RANK)
     assert done.returncode == 0 and "all is well" in done.stdout, done.stdout
+
+
+def test_the_documented_capability_table_is_what_the_command_prints():
+    text = open(os.path.join(os.path.dirname(__file__), "../../../docs/runtime.md")).read()
+    assert run(os.path.join(BIN, "tpbackends")).stdout in text
