@@ -3,7 +3,8 @@
 //
 // The input is a script: chunks of bytes for one of four connections, cut where the input says, with the clock moving
 // on and connections closing between them. What must hold whatever the input: no sanitizer report; a stream cut in
-// pieces gives the same requests as the whole; a closed connection is never answered; output stays bounded.
+// pieces gives the same requests as the whole; a closed connection is never answered; output stays bounded; where there
+// is a secret nobody is an agent without a proof.
 #include "runtime/store/store_service.hpp"
 
 #include <array>
@@ -22,10 +23,19 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
+/// The proofs that the corpus knows, in place of cryptography.
+struct FakeAuthenticator final : Authenticator {
+  std::string make_nonce() const override { return std::string(kNonceBytes, 's'); }
+  std::string client_proof(const HelloTranscript& transcript) const override { return "c" + transcript.agent; }
+  std::string server_proof(const HelloTranscript& transcript) const override { return "s" + transcript.agent; }
+  bool is_equal(std::string_view a, std::string_view b) const override { return a == b; }
+};
+
 struct Peer {
   Session session;
   RequestParser parser;
   bool is_open = true;
+  bool has_proved = false;
 };
 
 class Script {
@@ -51,7 +61,9 @@ class Script {
 
 class World {
  public:
-  explicit World(bool has_agent_table) : service_({has_agent_table, "job", "me", 0}) {}
+  World(bool has_agent_table, bool has_secret)
+      : has_secret_(has_secret),
+        service_({has_agent_table, "job", "me", 0, has_secret ? std::make_shared<FakeAuthenticator>() : nullptr}) {}
 
   ~World() {
     for (auto& peer : peers_) {
@@ -63,7 +75,10 @@ class World {
     if (!peers_[index]) open(index);
     Peer& peer = *peers_[index];
     while (Request* request = peer.parser.next(data)) {
+      const bool proves = request->opcode == Opcode::kProve;
       const bool refused = service_.handle(peer.session, *request, now_, 0).has_value();
+      peer.has_proved = peer.has_proved || (proves && !refused);
+      require(!has_secret_ || !peer.session.said_hello || peer.session.role != Role::kAgent || peer.has_proved);
       require(peer.session.output.size() <= StoreService::kMaxUnsentBytes + (64 << 20));
       if (refused) {
         close(peer);
@@ -135,6 +150,7 @@ class World {
     }
   }
 
+  bool has_secret_;
   StoreService service_;
   std::array<std::unique_ptr<Peer>, kConnections> peers_;
   std::vector<Session*> dirty_;
@@ -181,7 +197,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     digest(input, 5);  // Without the magic.
   }
   Script script(input);
-  World world((script.next_byte() & 1) != 0);
+  const auto kind = script.next_byte();
+  World world((kind & 1) != 0, (kind & 2) != 0);
   while (!script.is_over()) {
     const auto what = script.next_byte();
     const std::size_t peer = what % kConnections;
