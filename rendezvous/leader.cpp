@@ -48,7 +48,7 @@ Leader::Leader(asio::io_context& loop, Mailbox& mailbox, MembershipOptions optio
 
 void Leader::read(const std::string& text) {
   try {
-    const auto line = text.find('\n');
+    const auto line = text.rfind('\n');  // the server's own; nothing that came over the network stands behind it
     const auto trailer = line == text.npos ? std::string() : text.substr(line + 1);
     std::visit([this, &trailer](auto&& report) { read(std::move(report), trailer); },
                decode_report(text.substr(0, line)));

@@ -14,11 +14,11 @@
 namespace tensorplay::rendezvous {
 
 /// The leader's inbox.
-inline constexpr const char* kInbox = "tprun/inbox";
+inline constexpr const char* kInbox = "inbox";
 
 /// The queue in which an agent finds its orders.
 inline std::string orders_queue(const AgentId& agent) {
-  return "tprun/orders/" + agent;
+  return "orders/" + agent;
 }
 
 /// Thread rules: any thread.

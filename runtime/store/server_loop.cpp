@@ -70,7 +70,10 @@ std::int64_t unix_micros() {
 
 ServerLoop::ServerLoop(base::UniqueFd listener, ServiceOptions options, std::size_t max_connections,
                        Callbacks callbacks)
-    : service_(std::move(options)),
+    : service_([this, &options] {
+        options.on_newer_epoch = [this](std::uint64_t epoch) { newer_epoch_ = epoch; };
+        return std::move(options);
+      }()),
       acceptor_(std::move(listener)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -98,21 +101,28 @@ void ServerLoop::run() {
     const bool is_spinning = pacer_.should_spin(Clock::now());
     const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), is_spinning ? 0 : timeout);
     if (count == 0 && is_spinning) continue;
-    std::vector<std::string> filled;
-    {
-      const std::lock_guard lock(mutex_);
-      if (is_stopping_) return;
-      now_ = Clock::now();
-      for (int i = 0; i < count; ++i) serve(events[i].data.u64, events[i].events);
-      if (count > 0) pacer_.on_traffic(now_);
-      if (accept_again_at_ && now_ >= *accept_again_at_) resume_accepting();
-      decide_wills();
-      flush_dirty();
-      timeout = sleep_ms();
-      filled = service_.mailboxes().take_filled();
-    }
-    for (const auto& mailbox : filled) callbacks_.on_filled(mailbox);
+    std::unique_lock lock(mutex_);
+    if (is_stopping_) return;
+    now_ = Clock::now();
+    for (int i = 0; i < count; ++i) serve(events[i].data.u64, events[i].events);
+    if (count > 0) pacer_.on_traffic(now_);
+    if (accept_again_at_ && now_ >= *accept_again_at_) resume_accepting();
+    decide_wills();
+    flush_dirty();
+    timeout = sleep_ms();
+    run_callbacks(lock);
   }
+}
+
+void ServerLoop::run_callbacks(std::unique_lock<std::mutex>& lock) {
+  const auto filled = service_.mailboxes().take_filled();
+  const auto newer_epoch = std::exchange(newer_epoch_, std::nullopt);
+  const bool has_no_wills = is_watching_wills_ && service_.will_count() == 0;
+  if (has_no_wills) is_watching_wills_ = false;
+  lock.unlock();
+  for (const auto& mailbox : filled) callbacks_.on_filled(mailbox);
+  if (newer_epoch && callbacks_.on_newer_epoch) callbacks_.on_newer_epoch(*newer_epoch);
+  if (has_no_wills && callbacks_.on_no_wills) callbacks_.on_no_wills();
 }
 
 void ServerLoop::stop() {
@@ -140,7 +150,7 @@ void ServerLoop::allow_hosts(std::vector<std::string> addresses) {
   for (auto& connection : connections_) {
     if (!connection) continue;
     auto& session = connection->session;
-    session.is_outside_round = is_outside_round(connection->fd.get());
+    session.is_outside_round = is_outside_round(session);
     if (session.is_outside_round && session.used_workers_table) close(*connection);
   }
   flush_dirty();
@@ -163,6 +173,12 @@ void ServerLoop::watch(const std::string& mailbox, bool is_watched) {
   if (!is_watched) return service_.mailboxes().unwatch(mailbox);
   service_.mailboxes().watch(mailbox);
   if (service_.mailboxes().has_filled()) wake();
+}
+
+void ServerLoop::watch_for_no_wills() {
+  const std::lock_guard lock(mutex_);
+  is_watching_wills_ = true;
+  wake();
 }
 
 std::optional<ServerLoop::Clock::time_point> ServerLoop::first_use() const {
@@ -229,7 +245,8 @@ void ServerLoop::open(base::UniqueFd fd) {
   auto connection = std::make_unique<Connection>();
   connection->fd = std::move(fd);
   connection->session.id = std::uint64_t{++generations_[slot]} << 32 | slot;
-  connection->session.is_outside_round = is_outside_round(connection->fd.get());
+  connection->session.peer = base::SocketAddress::of_peer_or_empty(connection->fd.get()).host();
+  connection->session.is_outside_round = is_outside_round(connection->session);
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = connection->session.id;
@@ -253,10 +270,16 @@ std::uint32_t ServerLoop::take_slot() {
   return slot;
 }
 
-bool ServerLoop::is_outside_round(int fd) const {
-  if (allowed_hosts_.empty()) return false;
-  const auto host = base::SocketAddress::of_peer_or_empty(fd).host();
-  return std::find(allowed_hosts_.begin(), allowed_hosts_.end(), host) == allowed_hosts_.end();
+bool ServerLoop::is_outside_round(const Session& session) const {
+  if (allowed_hosts_.empty() || agents_hosts_.contains(session.peer)) return false;
+  return std::find(allowed_hosts_.begin(), allowed_hosts_.end(), session.peer) == allowed_hosts_.end();
+}
+
+void ServerLoop::note_agent(Connection& connection) {
+  const auto& session = connection.session;
+  if (connection.is_agents || !session.said_hello || session.role != Role::kAgent) return;
+  connection.is_agents = true;
+  ++agents_hosts_[session.peer];
 }
 
 void ServerLoop::read_from(Connection& connection) {
@@ -273,13 +296,17 @@ void ServerLoop::read_from(Connection& connection) {
 bool ServerLoop::handle_input(Connection& connection, std::string_view data) {
   std::optional<std::string> refusal;
   try {
+    Session& session = connection.session;
     while (Request* request = connection.parser.next(data)) {
+      // Its agent may have come since it connected.
+      if (session.is_outside_round) session.is_outside_round = is_outside_round(session);
       if (connection.session.output.size() > kFlushBytes && !flush(connection)) {
         close(connection);
         return false;
       }
       refusal = service_.handle(connection.session, *request, now_, unix_micros());
       if (refusal) break;
+      note_agent(connection);
     }
   } catch (const std::exception& error) {
     refusal = std::string("its request could not be served: ") + error.what();
@@ -335,6 +362,10 @@ void ServerLoop::refuse(Connection& connection, const std::string& reason) {
 
 void ServerLoop::close(Connection& connection) {
   service_.closed(connection.session, now_);
+  if (connection.is_agents) {
+    const auto host = agents_hosts_.find(connection.session.peer);
+    if (host != agents_hosts_.end() && --host->second == 0) agents_hosts_.erase(host);
+  }
   // A child between fork and exec holds a copy of the descriptor: say explicitly what closing would only imply.
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, connection.fd.get(), nullptr);
   ::shutdown(connection.fd.get(), SHUT_RDWR);

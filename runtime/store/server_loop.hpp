@@ -7,8 +7,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +28,10 @@ class ServerLoop {
   struct Callbacks {
     /// The mailbox named has become non-empty.
     std::function<void(const std::string&)> on_filled;
+    /// An agent knows of a later host of this job.
+    std::function<void(std::uint64_t epoch)> on_newer_epoch;
+    /// No agent has a will here: after watch_for_no_wills(), once.
+    std::function<void()> on_no_wills;
   };
 
   ServerLoop(base::UniqueFd listener, ServiceOptions options, std::size_t max_connections, Callbacks callbacks);
@@ -38,6 +45,7 @@ class ServerLoop {
   void push(std::string_view mailbox, std::string_view value);
   std::optional<std::string> try_pop(std::string_view mailbox);
   void watch(const std::string& mailbox, bool is_watched);
+  void watch_for_no_wills();
 
   std::optional<Clock::time_point> first_use() const;
   std::size_t connection_count() const;
@@ -49,6 +57,7 @@ class ServerLoop {
     base::UniqueFd fd;
     Session session;
     RequestParser parser;
+    bool is_agents = false;       ///< Counted in agents_hosts_.
     bool wants_to_write = false;  ///< epoll has been asked to say when it can be written.
   };
 
@@ -57,7 +66,9 @@ class ServerLoop {
   void accept_waiting(std::size_t most);
   void open(base::UniqueFd fd);
   std::uint32_t take_slot();
-  bool is_outside_round(int fd) const;
+  bool is_outside_round(const Session& session) const;
+  void note_agent(Connection& connection);
+  void run_callbacks(std::unique_lock<std::mutex>& lock);
   void read_from(Connection& connection);                            ///< May close it.
   bool handle_input(Connection& connection, std::string_view data);  ///< False when it has closed it.
   bool flush(Connection& connection);                                ///< False when it cannot be written any more.
@@ -83,6 +94,9 @@ class ServerLoop {
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::uint32_t> generations_;  ///< The upper half of the id last used in each slot.
   std::vector<std::string> allowed_hosts_;
+  std::map<std::string, int> agents_hosts_;  ///< From how many connections of agents each address is known.
+  std::optional<std::uint64_t> newer_epoch_;
+  bool is_watching_wills_ = false;
   std::unique_ptr<char[]> buffer_;
   std::vector<Session*> flushing_;  ///< Only within flush_dirty; kept for its memory.
   std::size_t max_connections_;

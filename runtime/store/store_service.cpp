@@ -225,7 +225,7 @@ void StoreService::push(std::string_view mailbox, std::string value) {
 }
 
 void StoreService::tick(TimePoint now) {
-  for (auto& message : wills_.tick(now)) push(kInbox, std::move(message));
+  for (auto& loss : wills_.tick(now)) push_loss(std::move(loss));
 }
 
 void StoreService::deliver_releases() {

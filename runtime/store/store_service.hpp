@@ -8,6 +8,7 @@
 #include "runtime/store/will_table.hpp"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,8 @@ struct ServiceOptions {
   std::string user;
   std::uint64_t epoch = 0;
   std::shared_ptr<const Authenticator> authenticator = nullptr;  ///< With one, agents have to prove themselves.
+  /// An agent has said hello with an epoch later than the server's own: another host has taken over.
+  std::function<void(std::uint64_t epoch)> on_newer_epoch = {};
 };
 
 /// What the service knows of one connection. The owner of the connection owns it, and keeps it until after `closed`.
@@ -30,6 +33,7 @@ struct Session {
   std::uint64_t id = 0;     ///< Never used again by another connection.
   std::uint64_t round = 0;  ///< In which round it was opened.
   std::string agent;        ///< From its hello.
+  std::string peer;         ///< The address it comes from, in digits.
   Role role = Role::kClient;
   bool has_tried_hello = false;
   bool said_hello = false;
@@ -85,6 +89,7 @@ class StoreService {
   std::vector<std::uint64_t> due_wills(TimePoint now) const { return wills_.due(now); }
   void tick(TimePoint now);
   std::optional<TimePoint> next_tick() const { return wills_.next_tick(); }
+  std::size_t will_count() const noexcept { return wills_.size(); }
 
  private:
   using Refusal = std::optional<std::string>;
@@ -97,6 +102,7 @@ class StoreService {
   Refusal handle_prove(Session& session, const Request& request);
   Refusal handle_agent(Session& session, Request& request, TimePoint now, std::int64_t unix_micros);
   Refusal check_keys(const Request& request) const;
+  void push_loss(WillTable::Loss loss);
   void cancel_wait(Session& session);
   void deliver_releases();
   void deliver_mail();

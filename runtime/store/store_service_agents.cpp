@@ -4,6 +4,21 @@
 #include <tuple>
 
 namespace tensorplay::store {
+namespace {
+
+const char* name_of(WillTable::Cause cause) {
+  switch (cause) {
+    case WillTable::Cause::kSilent:
+      return "silent";
+    case WillTable::Cause::kClosed:
+      return "closed";
+    case WillTable::Cause::kDeclared:
+      break;
+  }
+  return "declared";
+}
+
+}  // namespace
 
 StoreService::Refusal StoreService::handle_hello(Session& session, Request& request) {
   const bool is_agent = request.role == static_cast<std::uint8_t>(Role::kAgent);
@@ -20,6 +35,8 @@ StoreService::Refusal StoreService::handle_hello(Session& session, Request& requ
     reply.status = HelloStatus::kOldEpoch;
   } else if (is_agent && epoch > options_.epoch) {
     reply.status = HelloStatus::kServerIsOld;
+    // Whoever does not know the secret cannot depose a host.
+    if (options_.on_newer_epoch && !options_.authenticator) options_.on_newer_epoch(epoch);
   } else if (is_agent && options_.authenticator) {
     reply.status = HelloStatus::kProve;
     reply.server_nonce = options_.authenticator->make_nonce();
@@ -86,6 +103,7 @@ StoreService::Refusal StoreService::handle_agent(Session& session, Request& requ
   switch (request.opcode) {
     case Opcode::kMailPush: {
       if (request.key != kInbox) return "it pushes to mailbox '" + request.key + "'; only the inbox is open to agents";
+      request.value.append("\nfrom ").append(session.peer);
       const bool is_new =
           mailboxes_.push_once(kInbox, session.agent, request.number, std::move(request.value), deliveries_);
       deliver_mail();
@@ -118,14 +136,19 @@ StoreService::Refusal StoreService::handle_agent(Session& session, Request& requ
       output.put_u8(static_cast<std::uint8_t>(wills_.cancel(session.id) ? WillStatus::kHeld : WillStatus::kLost));
       break;
     default: {  // kDeclareLost
-      auto message = wills_.declare_lost(request.key, request.number);
-      if (message) push(kInbox, std::move(*message));
-      output.put_u8(static_cast<std::uint8_t>(message ? DeclareLostStatus::kFired : DeclareLostStatus::kUnknown));
+      auto loss = wills_.declare_lost(request.key, request.number, now);
+      output.put_u8(static_cast<std::uint8_t>(loss ? DeclareLostStatus::kFired : DeclareLostStatus::kUnknown));
+      if (loss) push_loss(std::move(*loss));
       break;
     }
   }
   mark_dirty(session);
   return std::nullopt;
+}
+
+void StoreService::push_loss(WillTable::Loss loss) {
+  loss.message.append("\nlost ").append(name_of(loss.cause)).append(" ").append(std::to_string(loss.silence.count()));
+  push(kInbox, std::move(loss.message));
 }
 
 }  // namespace tensorplay::store

@@ -21,8 +21,8 @@ base::UniqueFd listener_of(TCPStoreServerOptions& options) {
 
 ServiceOptions service_options_of(TCPStoreServerOptions& options) {
   if (options.user.empty()) options.user = base::current_user();
-  return {options.has_agent_table, std::move(options.run_id), std::move(options.user), options.epoch,
-          std::move(options.authenticator)};
+  return {options.has_agent_table, std::move(options.run_id),        std::move(options.user),
+          options.epoch,           std::move(options.authenticator), {}};
 }
 
 /// A thread that takes none of the process's signals: those are for whoever waits for them.
@@ -49,7 +49,17 @@ struct TCPStoreServer::Impl {
   Impl(base::UniqueFd listener, ServiceOptions options, std::size_t max_connections)
       : port(base::SocketAddress::of_local_end(listener.get()).port()),
         loop(std::move(listener), std::move(options), max_connections,
-             {[this](const std::string& mailbox) { call_back(mailbox); }}),
+             {.on_filled = [this](const std::string& mailbox) { call_back(mailbox); },
+              .on_newer_epoch =
+                  [this](std::uint64_t epoch) {
+                    const std::lock_guard lock(callbacks_mutex);
+                    if (const auto callback = newer_epoch) callback(epoch);
+                  },
+              .on_no_wills =
+                  [this] {
+                    const std::lock_guard lock(callbacks_mutex);
+                    if (const auto callback = no_wills) callback();
+                  }}),
         thread(start_without_signals([this] { loop.run(); })) {}
 
   ~Impl() {
@@ -70,6 +80,8 @@ struct TCPStoreServer::Impl {
   std::uint16_t port;
   std::recursive_mutex callbacks_mutex;
   std::map<std::string, Callback, std::less<>> callbacks;
+  std::function<void(std::uint64_t)> newer_epoch;
+  std::function<void()> no_wills;
   ServerLoop loop;
   std::thread thread;  // Last: it runs with all of the above.
 };
@@ -113,6 +125,20 @@ void TCPStoreServer::on_push(std::string_view queue, std::function<void()> callb
     }
   }
   impl_->loop.watch(name, is_watched);
+}
+
+void TCPStoreServer::on_newer_epoch(std::function<void(std::uint64_t epoch)> callback) {
+  const std::lock_guard lock(impl_->callbacks_mutex);
+  impl_->newer_epoch = std::move(callback);
+}
+
+void TCPStoreServer::on_no_wills(std::function<void()> callback) {
+  const bool is_watched = static_cast<bool>(callback);
+  {
+    const std::lock_guard lock(impl_->callbacks_mutex);
+    impl_->no_wills = std::move(callback);
+  }
+  if (is_watched) impl_->loop.watch_for_no_wills();
 }
 
 std::optional<std::chrono::steady_clock::time_point> TCPStoreServer::first_use() const {

@@ -44,8 +44,9 @@ class TCPStoreServer {
   /// of the new round may connect as soon as the leader lets any node start.
   void begin_round();
 
-  /// From now on, and over rounds, the workers' table is for peers at these addresses (in digits) only; connections of
-  /// others that have used it are closed. Empty: for everybody, as at first.
+  /// From now on, and over rounds, the workers' table is for peers at these addresses (in digits) only, and at those
+  /// that an agent's connection comes from; connections of others that have used it are closed. Empty: for everybody,
+  /// as at first.
   void allow_hosts(std::vector<std::string> addresses);
 
   // ---- The agents' table, for the process that hosts the server. Queues only: the mailboxes of agents and leader.
@@ -58,6 +59,12 @@ class TCPStoreServer {
   /// empty function ends that, and once this call has returned the old callback is not running and never runs again
   /// (unless this is called from within it).
   void on_push(std::string_view queue, std::function<void()> callback);
+
+  /// Calls `callback` on the server's thread when an agent says hello with a later epoch than this server's: another
+  /// host has taken over. One at a time, as with on_push.
+  void on_newer_epoch(std::function<void(std::uint64_t epoch)> callback);
+  /// Calls `callback` on the server's thread, once, as soon as no agent has a will here: all have left or are lost.
+  void on_no_wills(std::function<void()> callback);
 
   /// When the workers' table was first used in this round, for the restart timeline.
   std::optional<std::chrono::steady_clock::time_point> first_use() const;

@@ -17,6 +17,7 @@ WillTable::Outcome WillTable::leave(Will will, ConnectionId connection, TimePoin
   deadlines_.erase({held.deadline, held.serial});
   held.will = std::move(will);
   held.connection = connection;
+  held.heard = now;
   held.deadline = now + held.will.keep_alive;
   by_connection_[connection] = &held;
   deadlines_[{held.deadline, held.serial}] = &held;
@@ -26,6 +27,7 @@ WillTable::Outcome WillTable::leave(Will will, ConnectionId connection, TimePoin
 bool WillTable::heard(ConnectionId connection, TimePoint now) {
   Held* held = on_connection(connection);
   if (held == nullptr) return false;
+  held->heard = now;
   set_deadline(*held, now + held->will.keep_alive);
   return true;
 }
@@ -45,10 +47,10 @@ bool WillTable::cancel(ConnectionId connection) {
   return true;
 }
 
-std::optional<std::string> WillTable::declare_lost(const std::string& owner, std::uint64_t token) {
+std::optional<WillTable::Loss> WillTable::declare_lost(const std::string& owner, std::uint64_t token, TimePoint now) {
   const auto found = wills_.find(owner);
   if (found == wills_.end() || found->second.will.token != token) return std::nullopt;
-  return lose(found->second);
+  return lose(found->second, Cause::kDeclared, now);
 }
 
 std::vector<WillTable::ConnectionId> WillTable::due(TimePoint now) const {
@@ -60,18 +62,19 @@ std::vector<WillTable::ConnectionId> WillTable::due(TimePoint now) const {
   return connections;
 }
 
-std::vector<std::string> WillTable::tick(TimePoint now) {
-  std::vector<std::string> messages;
-  if (deadlines_.empty() || deadlines_.begin()->first.first > now) return messages;
+std::vector<WillTable::Loss> WillTable::tick(TimePoint now) {
+  std::vector<Loss> losses;
+  if (deadlines_.empty() || deadlines_.begin()->first.first > now) return losses;
   if (now - deadlines_.begin()->first.first > kStall) {
     const std::vector<std::pair<DeadlineKey, Held*>> all(deadlines_.begin(), deadlines_.end());
     for (const auto& [key, held] : all) set_deadline(*held, std::max(key.first, now + held->will.reconnect));
-    return messages;
+    return losses;
   }
   while (!deadlines_.empty() && deadlines_.begin()->first.first <= now) {
-    messages.push_back(lose(*deadlines_.begin()->second));
+    Held& held = *deadlines_.begin()->second;
+    losses.push_back(lose(held, held.connection == kNoConnection ? Cause::kClosed : Cause::kSilent, now));
   }
-  return messages;
+  return losses;
 }
 
 std::optional<WillTable::TimePoint> WillTable::next_tick() const {
@@ -90,16 +93,16 @@ void WillTable::set_deadline(Held& held, TimePoint deadline) {
   deadlines_[{deadline, held.serial}] = &held;
 }
 
-std::string WillTable::lose(Held& held) {
+WillTable::Loss WillTable::lose(Held& held, Cause cause, TimePoint now) {
   OwnerAndToken lost{held.will.owner, held.will.token};
   if (lost_.insert(lost).second) lost_in_order_.push_back(std::move(lost));
   if (lost_in_order_.size() > kMaxLost) {
     lost_.erase(lost_in_order_.front());
     lost_in_order_.pop_front();
   }
-  auto message = std::move(held.will.message);
+  Loss loss{std::move(held.will.message), cause, std::chrono::duration_cast<Milliseconds>(now - held.heard)};
   remove(held);
-  return message;
+  return loss;
 }
 
 void WillTable::remove(Held& held) {

@@ -46,6 +46,15 @@ class WillTable {
 
   enum class Outcome : std::uint8_t { kHeld, kResumed, kOwnedByAnother, kLost };
 
+  enum class Cause : std::uint8_t { kSilent, kClosed, kDeclared };
+
+  /// An owner that is lost.
+  struct Loss {
+    std::string message;
+    Cause cause = Cause::kSilent;
+    Milliseconds silence{0};  ///< Since it was last heard.
+  };
+
   /// Leaves a will on `connection`, or replaces the owner's earlier one and takes it over to this connection.
   Outcome leave(Will will, ConnectionId connection, TimePoint now);
 
@@ -58,15 +67,15 @@ class WillTable {
   /// The owner leaves of its own accord: nothing will be pushed. Whether there was a will on that connection.
   bool cancel(ConnectionId connection);
 
-  /// The guardian's word that the owner is dead: its message, unless it has no will here or the token is another's.
-  std::optional<std::string> declare_lost(const std::string& owner, std::uint64_t token);
+  /// The guardian's word that the owner is dead; nothing when it has no will here or the token is another's.
+  std::optional<Loss> declare_lost(const std::string& owner, std::uint64_t token, TimePoint now);
 
   /// The connections of those who are about to be lost: read what is there before calling tick. Those under suspicion
   /// have none.
   std::vector<ConnectionId> due(TimePoint now) const;
 
-  /// The messages of those who are lost now, in the order of their deadlines.
-  std::vector<std::string> tick(TimePoint now);
+  /// Those who are lost now, in the order of their deadlines.
+  std::vector<Loss> tick(TimePoint now);
 
   /// When tick could next have anything to say.
   std::optional<TimePoint> next_tick() const;
@@ -79,6 +88,7 @@ class WillTable {
   struct Held {
     Will will;
     ConnectionId connection = kNoConnection;  ///< None while under suspicion.
+    TimePoint heard;
     TimePoint deadline;
     std::uint64_t serial = 0;  ///< Orders equal deadlines the same way on every machine.
   };
@@ -86,7 +96,7 @@ class WillTable {
 
   Held* on_connection(ConnectionId connection);
   void set_deadline(Held& held, TimePoint deadline);
-  std::string lose(Held& held);
+  Loss lose(Held& held, Cause cause, TimePoint now);
   void remove(Held& held);
 
   std::unordered_map<std::string, Held> wills_;

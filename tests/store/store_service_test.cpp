@@ -38,6 +38,7 @@ struct Service {
   std::unique_ptr<Peer> connect() {
     auto peer = std::make_unique<Peer>();
     peer->session.id = next_id++;
+    peer->session.peer = "10.0.0.9";
     service.opened(peer->session);
     std::string bytes;
     encode_validate(bytes);
@@ -255,7 +256,7 @@ TEST_CASE("a will fires into the inbox, and a reply tells its owner") {
   REQUIRE(s.service.next_tick() == s.now + 1000ms);
   s.now += 1000ms;
   s.service.tick(s.now);
-  REQUIRE(s.service.try_pop(kInbox) == "lost n1");
+  REQUIRE(s.service.try_pop(kInbox) == "lost n1\nlost silent 1000");
   REQUIRE(s.ask(*agent, encode_keep_alive)[0] == 3);
   REQUIRE(s.ask(*agent, encode_leave_will, 9, 1000, 100, "lost n1") == byte(3));
 }
@@ -267,7 +268,7 @@ TEST_CASE("a guardian's word fires its agent's will at once") {
   auto guardian = s.connect_agent("n1/guardian");
   REQUIRE(s.ask(*guardian, encode_declare_lost, "n1", 8) == byte(1));
   REQUIRE(s.ask(*guardian, encode_declare_lost, "n1", 9) == byte(0));
-  REQUIRE(s.service.try_pop(kInbox) == "lost n1");
+  REQUIRE(s.service.try_pop(kInbox) == "lost n1\nlost declared 0");
 }
 
 TEST_CASE("leaving cancels the will") {
@@ -286,7 +287,7 @@ TEST_CASE("a report that is sent again on a new connection is kept once") {
   s.service.closed(first->session, s.now);
   auto second = s.connect_agent("n1");
   REQUIRE(s.ask(*second, encode_mail_push, kInbox, 0, "joined") == byte(1));
-  REQUIRE(s.service.try_pop(kInbox) == "joined");
+  REQUIRE(s.service.try_pop(kInbox) == "joined\nfrom 10.0.0.9");
   REQUIRE_FALSE(s.service.try_pop(kInbox));
 }
 
@@ -332,7 +333,7 @@ TEST_CASE("with a secret an agent gets nowhere before both sides have proved it"
   REQUIRE(s.prove(*agent, known.client_proof(s.transcript)) ==
           proof_reply(ProofStatus::kProven, known.server_proof(s.transcript)));
   REQUIRE(s.ask(*agent, encode_mail_push, kInbox, 0, "joined") == byte(0));
-  REQUIRE(s.service.try_pop(kInbox) == "joined");
+  REQUIRE(s.service.try_pop(kInbox) == "joined\nfrom 10.0.0.9");
 
   auto hasty = s.connect();
   s.hello_of_agent(*hasty);

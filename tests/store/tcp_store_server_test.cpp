@@ -4,6 +4,7 @@
 #include "tests/store/until.hpp"
 #include "tests/support/catch.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -136,6 +137,12 @@ TEST_CASE("hosts outside the round are refused the workers' table, and thrown ou
   REQUIRE(RawClient(server.port()).add("/n", 1) == 1);
   server.allow_hosts({});
   REQUIRE(RawClient(server.port()).add("/n", 1) == 2);
+  // Where an agent comes from its workers may come from, whatever it knows of its addresses.
+  server.allow_hosts({"10.0.0.1"});
+  RawClient worker(server.port());
+  RawClient agent(server.port());
+  agent.hello({1, Role::kAgent, "job7", "ada", "n1", 0});
+  REQUIRE(worker.add("/n", 1) == 3);
 }
 
 TEST_CASE("the first use of a round is remembered") {
@@ -208,7 +215,7 @@ TEST_CASE("an agent's report reaches the leader and the leader's order reaches t
   encode_mail_push(bytes, kInbox, 0, "joined n1");
   agent.send(bytes);
   REQUIRE(agent.receive_u8() == static_cast<int>(MailPushStatus::kKept));
-  REQUIRE(server.try_pop(kInbox) == "joined n1");
+  REQUIRE(server.try_pop(kInbox) == "joined n1\nfrom 127.0.0.1");
 
   bytes.clear();
   encode_mail_read(bytes, orders_mailbox("n1"), 0);
@@ -231,7 +238,31 @@ TEST_CASE("when a node's connection closes and stays away its will is pushed") {
   agent.close();
   std::optional<std::string> message;
   REQUIRE(until([&] { return (message = server.try_pop(kInbox)).has_value(); }));
-  REQUIRE(message == "lost n1");
+  REQUIRE(message->starts_with("lost n1\nlost closed "));
+}
+
+TEST_CASE("whoever hosts learns that a later host has taken over, and that no agent is left") {
+  TCPStoreServer server(agent_options());
+  std::atomic<std::uint64_t> epoch{0};
+  std::atomic<bool> is_alone{false};
+  server.on_newer_epoch([&](std::uint64_t newer) { epoch = newer; });
+  RawClient thawed(server.port());
+  REQUIRE(thawed.hello({1, Role::kAgent, "job7", "ada", "n2", 3}).status == HelloStatus::kServerIsOld);
+  REQUIRE(until([&] { return epoch == 3; }));
+
+  RawClient agent(server.port());
+  agent.hello({1, Role::kAgent, "job7", "ada", "n1", 0});
+  std::string bytes;
+  encode_leave_will(bytes, 5, 15'000, 20, "lost n1");
+  agent.send(bytes);
+  REQUIRE(agent.receive_u8() == static_cast<int>(WillStatus::kHeld));
+  server.on_no_wills([&] { is_alone = true; });
+  RawClient(server.port()).ping();
+  REQUIRE_FALSE(is_alone);
+  bytes.clear();
+  encode_cancel_will(bytes);
+  agent.send(bytes);
+  REQUIRE(until([&] { return is_alone.load(); }));
 }
 
 TEST_CASE("a node that goes silent is lost after its keep-alive time and then told so") {

@@ -26,7 +26,7 @@ struct Wills {
       const auto next = table.next_tick();
       const bool is_between = next && *next <= kStart + when;
       now = is_between ? std::max(now, *next) : kStart + when;
-      for (const auto& message : table.tick(now)) lost += (lost.empty() ? "" : ", ") + message;
+      for (const auto& loss : table.tick(now)) lost += (lost.empty() ? "" : ", ") + loss.message;
       if (!is_between) return lost;
     }
   }
@@ -35,7 +35,7 @@ struct Wills {
   std::string wake_at(std::chrono::milliseconds when) {
     now = kStart + when;
     std::string lost;
-    for (const auto& message : table.tick(now)) lost += (lost.empty() ? "" : ", ") + message;
+    for (const auto& loss : table.tick(now)) lost += (lost.empty() ? "" : ", ") + loss.message;
     return lost;
   }
 };
@@ -111,10 +111,10 @@ TEST_CASE("a node that leaves of its own accord is not lost") {
 TEST_CASE("a guardian's word ends the lease at once, and only with the agent's own token") {
   Wills w;
   w.leave("n1", 1, 77);
-  REQUIRE_FALSE(w.table.declare_lost("n1", 78));
-  REQUIRE_FALSE(w.table.declare_lost("n2", 77));
-  REQUIRE(w.table.declare_lost("n1", 77) == "lost n1");
-  REQUIRE_FALSE(w.table.declare_lost("n1", 77));
+  REQUIRE_FALSE(w.table.declare_lost("n1", 78, w.now));
+  REQUIRE_FALSE(w.table.declare_lost("n2", 77, w.now));
+  REQUIRE(w.table.declare_lost("n1", 77, w.now)->message == "lost n1");
+  REQUIRE_FALSE(w.table.declare_lost("n1", 77, w.now));
   REQUIRE(w.run_until(600s).empty());
 }
 
@@ -184,6 +184,27 @@ TEST_CASE("being a little late is no stall") {
   REQUIRE(w.wake_at(15'400ms) == "lost n1");
 }
 
+TEST_CASE("a loss tells how it came about and since when nothing was heard") {
+  Wills w;
+  w.leave("silent", 1);
+  w.leave("closed", 2);
+  w.leave("declared", 3, 7);
+  w.run_until(4s);
+  w.table.heard(1, w.now);
+  w.table.closed(2, w.now);
+  const auto declared = w.table.declare_lost("declared", 7, w.now);
+  REQUIRE(declared->cause == WillTable::Cause::kDeclared);
+  REQUIRE(declared->silence == 4s);
+  const auto closed = w.table.tick(kStart + 6s);
+  REQUIRE(closed.size() == 1);
+  REQUIRE(closed[0].cause == WillTable::Cause::kClosed);
+  REQUIRE(closed[0].silence == 6s);
+  const auto silent = w.table.tick(kStart + 19s);
+  REQUIRE(silent.size() == 1);
+  REQUIRE(silent[0].cause == WillTable::Cause::kSilent);
+  REQUIRE(silent[0].silence == 15s);
+}
+
 TEST_CASE("one connection carries one will") {
   Wills w;
   w.leave("n1", 1);
@@ -197,7 +218,7 @@ TEST_CASE("the memory of the lost is bounded") {
   Wills w;
   for (std::uint64_t i = 0; i <= WillTable::kMaxLost; ++i) {
     w.leave("n", 1, i);
-    w.table.declare_lost("n", i);
+    w.table.declare_lost("n", i, w.now);
   }
   REQUIRE(w.leave("n", 1, WillTable::kMaxLost) == Outcome::kLost);
   REQUIRE(w.leave("n", 1, 0) == Outcome::kHeld);
