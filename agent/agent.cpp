@@ -1,5 +1,6 @@
 #include "agent/agent.hpp"
 
+#include "agent/travelling_addresses.hpp"
 #include "agent/uninterruptible_watch.hpp"
 #include "rendezvous/failure_judgement.hpp"
 #include "runtime/base/host.hpp"
@@ -8,6 +9,7 @@
 
 #include <asio/post.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <random>
 #include <stdexcept>
@@ -27,16 +29,31 @@ AgentId make_agent_id(const std::string& host) {
   return host + "_" + std::to_string(::getpid()) + "_" + random;
 }
 
+/// Failures of all hosts are compared by the clock of one.
+void set_clock(rendezvous::WorkerFailure& failure, double offset) {
+  failure.ended_at += offset;
+  if (failure.thrown_at) *failure.thrown_at += offset;
+}
+
+void set_clock(rendezvous::Report& report, double offset) {
+  if (offset == 0) return;
+  if (auto* failed = std::get_if<rendezvous::Failed>(&report)) set_clock(failed->failure, offset);
+  if (auto* stopped = std::get_if<rendezvous::Stopped>(&report)) {
+    for (auto& failure : stopped->failures) set_clock(failure, offset);
+  }
+}
+
 }  // namespace
 
-Agent::Agent(asio::io_context& loop, const LaunchPlan& plan, GuardianLink& link, rendezvous::Mailbox& mailbox,
-             WorkersStore& store, Console& console)
+Agent::Agent(asio::io_context& loop, const LaunchPlan& plan, GuardianLink& link, Meeting& meeting, WorkersStore& store,
+             Console& console, WaitStatus& status)
     : loop_(loop),
       plan_(plan),
       link_(link),
-      mailbox_(mailbox),
+      meeting_(meeting),
       store_(store),
       console_(console),
+      status_(status),
       host_(base::short_host_name()),
       id_(make_agent_id(host_)),
       core_(id_),
@@ -61,37 +78,62 @@ EndAgent Agent::run() {
                            },
                        .on_notify = [this](int signal) { group_.notify(signal); },
                        .on_guardian_lost = [this] { apply(GuardianLost{}); }});
-  orders_.emplace(loop_, mailbox_, rendezvous::orders_queue(id_),
-                  [this](const std::string& text) { read_order(text); });
-  asio::post(loop_, [this] { join(); });
+  meeting_.listen({.on_met = [this](const Meeting::Met& met) { say_joined(met); },
+                   .on_order = [this](const std::string& text) { read_order(text); },
+                   .on_cut_off = [this](const std::string& why) { cut_off(why); },
+                   .on_failed = [this](const std::string& why) { fail(why); }});
+  asio::post(loop_, [this] {
+    if (core_.state() == AgentState::kJoining) meeting_.join(id_);  // unless it was stopped before it began
+  });
   loop_.run();
-  orders_.reset();
+  status_.clear();
   report_.log_folder = output_.run_folder();
   report_.ended_at = unix_now();
   if (!end_) throw std::logic_error("the agent's loop ran out of work");
   return *end_;
 }
 
-void Agent::join() {
-  if (core_.state() != AgentState::kJoining) return;  // stopped before it began
+void Agent::say_joined(const Meeting::Met& met) {
+  if (core_.state() != AgentState::kJoining) return;
   rendezvous::Joined joined;
   joined.agent = id_;
   joined.host = host_;
-  joined.addresses = {plan_.master_addr};
+  if (plan_.max_nodes == 1) {
+    joined.addresses = {plan_.master_addr};
+  } else {
+    joined.addresses = addresses_for_others(plan_.local_addr, met.local_address, base::interface_addresses());
+  }
   joined.nproc = plan_.nproc_per_node;
   joined.role = plan_.role;
   if (plan_.node_rank_given) joined.rank_hint = plan_.node_rank;
-  joined.is_store_host = true;
+  joined.is_store_host = met.is_store_host;
   joined.port = store_.port();
+  joined.past = core_.past_worlds();
+  joined.seen_epoch = seen_epoch_;
+  seen_epoch_ = std::max(seen_epoch_, met.epoch);
   perform(SendReport{joined});
 }
 
 void Agent::read_order(const std::string& text) {
-  auto order = rendezvous::decode_order(text);
-  const auto* news = std::get_if<rendezvous::NewsOrder>(&order);
-  if (news == nullptr) return apply(order);
-  if (news->is_notable) return console_.say(news->text);
-  console_.say(Chatter::kInfo, news->text);
+  const auto order = rendezvous::decode_order(text);
+  if (const auto* news = std::get_if<rendezvous::NewsOrder>(&order)) return status_.show(*news);
+  status_.clear();
+  apply(order);
+}
+
+void Agent::cut_off(const std::string& why) {
+  status_.clear();
+  console_.say(why + (group_.has_live_workers() ? "; killing the workers and joining anew" : "; joining anew"));
+  apply(CutOff{why});
+}
+
+/// Nobody could tell us a last word, so it is our own.
+void Agent::fail(const std::string& why) {
+  status_.clear();
+  rendezvous::FinishOrder order;
+  order.exit_code = distributed::exit_code::kRendezvousFailed;
+  order.why = why;
+  apply(rendezvous::Order(std::move(order)));
 }
 
 void Agent::apply(const AgentEvent& event) {
@@ -101,11 +143,20 @@ void Agent::apply(const AgentEvent& event) {
 // ---- Actions --------------------------------------------------------------------------------------------------------
 
 void Agent::perform(const SendReport& action) {
-  mailbox_.post(rendezvous::kInbox, encode(action.report));
+  // Before the leader hears of it: workers of a new round may come as soon as it lets any node start.
+  if (std::holds_alternative<rendezvous::Stopped>(action.report)) store_.begin_round();
+  auto report = action.report;
+  set_clock(report, meeting_.clock_offset());
+  meeting_.post(report);
 }
 
 void Agent::perform(const SpawnWorkers& action) {
-  const auto& order = action.order;
+  auto order = action.order;
+  if (plan_.rdzv.backend == "static" && plan_.max_nodes > 1) {
+    order.master_addr = plan_.master_addr;
+    order.master_port = plan_.master_port;
+  }
+  if (order.serves_workers_store) store_.serve(order.member_addresses);
   const auto ordered = std::chrono::steady_clock::now();
   first_end_.reset();
   round_.emplace(plan_, order, output_, host_);
@@ -141,8 +192,17 @@ void Agent::perform(const StopWorkers& action) {
   }
 }
 
-void Agent::perform(const KillWorkers&) {
+void Agent::perform(const KillWorkers& action) {
+  console_.say(Chatter::kInfo, "killing the workers: " + action.why);
   group_.kill_now();
+}
+
+void Agent::perform(const JoinAnew&) {
+  // Nothing that knew the old name may take what it is told now for an answer to it.
+  id_ = rendezvous::next_session(id_);
+  core_.rename(id_);
+  store_.begin_round();
+  meeting_.join(id_);
 }
 
 void Agent::perform(const EndAgent& action) {
@@ -150,7 +210,7 @@ void Agent::perform(const EndAgent& action) {
   report_.finish = action.order;
   report_.stop_signal = action.stop_signal;
   link_.close();
-  loop_.stop();
+  meeting_.leave(action.order.has_value() && action.stop_signal == 0, [this] { loop_.stop(); });
 }
 
 // ---- What the workers do --------------------------------------------------------------------------------------------
@@ -167,8 +227,6 @@ void Agent::on_gone() {
   output_.drain(kDrainLimit, [this, gone_at] {
     WorkersGone gone{round_->complete_failures(), left_unkillable_};
     close_round();
-    // Before the leader hears of it: workers of a new round may come as soon as it lets any node start.
-    if (core_.state() == AgentState::kStopping) store_.begin_round();
     timeline_ = RestartTimeline{};
     timeline_->stopped = gone_at;
     timeline_->detected = first_end_.value_or(gone_at);

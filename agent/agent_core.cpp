@@ -35,12 +35,10 @@ void AgentCore::on(const StartOrder& order) {
 }
 
 void AgentCore::on(const StopOrder& order) {
-  if (order.at_once && order.round == round_ && has_workers()) {
-    state_ = AgentState::kStopping;
-    return act(KillWorkers{});
-  }
+  if (order.round != round_) return;
+  if (order.at_once && has_workers()) return kill_workers(order.why);
   // One that crossed our own report is out of date: we have said stopped, or are about to.
-  if (state_ != AgentState::kRunning || order.round != round_) return;
+  if (state_ != AgentState::kRunning) return;
   if (is_idle_) {
     state_ = AgentState::kJoining;
     report(Stopped{id_, round_, {}, false});
@@ -70,12 +68,13 @@ void AgentCore::on(const WorkerEnded& ended) {
 
 void AgentCore::on(const WorkersGone& gone) {
   if (!has_workers()) return;
-  if (guardian_lost_) return end();
-  if (stop_signal_ != 0) {
-    report(Leaving{id_, rendezvous::signal_name(stop_signal_), true});
-    return end();
-  }
+  if (guardian_lost_) return leave("its guardian was killed");
+  if (stop_signal_ != 0) return leave(rendezvous::signal_name(stop_signal_));
   if (finish_) return end(finish_);
+  if (std::exchange(is_cut_off_, false)) {
+    state_ = AgentState::kJoining;
+    return act(JoinAnew{});
+  }
   if (state_ == AgentState::kRunning) {
     is_idle_ = true;
     report(Succeeded{id_, round_});
@@ -89,14 +88,10 @@ void AgentCore::on(const StopRequested& request) {
   const bool is_first = stop_signal_ == 0;
   if (is_first) stop_signal_ = request.signal;
   const auto why = rendezvous::signal_name(request.signal);
-  if (!has_workers()) {
-    report(Leaving{id_, why, true});
-    return end();
-  }
+  if (!has_workers()) return leave(why);
   if (is_first) report(Leaving{id_, why, false});
   if (request.force) {
-    state_ = AgentState::kStopping;
-    act(KillWorkers{});
+    kill_workers(why);
   } else {
     stop_workers(request.signal, request.already_delivered, why);
   }
@@ -104,9 +99,27 @@ void AgentCore::on(const StopRequested& request) {
 
 void AgentCore::on(const GuardianLost&) {
   guardian_lost_ = true;
-  if (!has_workers()) return end();
+  if (!has_workers()) return leave("its guardian was killed");
+  kill_workers("the guardian was killed");
+}
+
+void AgentCore::on(const CutOff& cut_off) {
+  if (has_workers()) {
+    is_cut_off_ = true;
+    return kill_workers(cut_off.why);
+  }
+  state_ = AgentState::kJoining;
+  act(JoinAnew{});
+}
+
+void AgentCore::kill_workers(std::string why) {
   state_ = AgentState::kStopping;
-  act(KillWorkers{});
+  act(KillWorkers{std::move(why)});
+}
+
+void AgentCore::leave(const std::string& why) {
+  report(Leaving{id_, why, true});
+  end();
 }
 
 void AgentCore::stop_workers(int signal, bool already_delivered, std::string why) {

@@ -7,12 +7,13 @@
 ///              stop request                         say leaving                                       done
 ///   running    a worker failed, or never started    say failed; stop the others                       stopping
 ///              none left, all ended well            say succeeded                                     running (idle)
-///              stop                                 stop the workers; when idle say stopped           stopping /
-///              joining stop request                         say leaving (still stopping); stop the workers    stopping
+///              stop                                 stop the workers (kill them, when at once)        stopping
+///              stop, when idle                      say stopped                                       joining
+///              stop request                         say leaving (still stopping); stop the workers    stopping
 ///   stopping   none left                            say stopped (or leaving, when a stop was asked)   joining / done
-///              force, or a stop at once             kill the workers                                  stopping
-///   any        guardian lost                        kill the workers                                  done, once none
-///   left
+///              force, or stop at once               kill the workers                                  stopping
+///   any        cut off                              kill the workers; once none is left: join anew    joining
+///              guardian lost                        kill the workers; once none is left: say leaving  done
 #pragma once
 
 #include "rendezvous/messages.hpp"
@@ -50,7 +51,12 @@ struct StopRequested {
 
 struct GuardianLost {};
 
-using AgentEvent = std::variant<rendezvous::Order, WorkerEnded, WorkersGone, StopRequested, GuardianLost>;
+/// The store, or the leader behind it, takes this agent for gone, or may do so: what it was part of goes on without it.
+struct CutOff {
+  std::string why;
+};
+
+using AgentEvent = std::variant<rendezvous::Order, WorkerEnded, WorkersGone, StopRequested, GuardianLost, CutOff>;
 
 // ---- Actions --------------------------------------------------------------------------------------------------------
 
@@ -68,7 +74,12 @@ struct StopWorkers {
   std::string why;
 };
 
-struct KillWorkers {};
+struct KillWorkers {
+  std::string why;
+};
+
+/// Look for the world again, as an agent that nobody knows.
+struct JoinAnew {};
 
 /// How it all ends. Without `order` the leader had no last word: the agent was stopped, or its guardian died.
 struct EndAgent {
@@ -76,7 +87,7 @@ struct EndAgent {
   std::optional<rendezvous::FinishOrder> order;
 };
 
-using AgentAction = std::variant<SendReport, SpawnWorkers, StopWorkers, KillWorkers, EndAgent>;
+using AgentAction = std::variant<SendReport, SpawnWorkers, StopWorkers, KillWorkers, JoinAnew, EndAgent>;
 
 // ---- The core -------------------------------------------------------------------------------------------------------
 
@@ -87,6 +98,9 @@ class AgentCore {
 
   /// Applies one event; returns what to do, in order.
   std::vector<AgentAction> apply(const AgentEvent& event);
+
+  /// From here on it is another agent: called for JoinAnew, before it joins.
+  void rename(rendezvous::AgentId id) { id_ = std::move(id); }
 
   AgentState state() const { return state_; }
   int round() const { return round_; }  ///< Of the last start; -1 before.
@@ -105,10 +119,13 @@ class AgentCore {
   void on(const WorkersGone& gone);
   void on(const StopRequested& request);
   void on(const GuardianLost& lost);
+  void on(const CutOff& cut_off);
 
   void act(AgentAction action) { actions_.push_back(std::move(action)); }
   void report(rendezvous::Report report) { act(SendReport{std::move(report)}); }
   void stop_workers(int signal, bool already_delivered, std::string why);
+  void kill_workers(std::string why);
+  void leave(const std::string& why);
   void end(std::optional<rendezvous::FinishOrder> order = std::nullopt);
   bool has_workers() const { return state_ == AgentState::kStopping || (state_ == AgentState::kRunning && !is_idle_); }
 
@@ -118,6 +135,7 @@ class AgentCore {
   bool is_idle_ = false;  ///< Running, and all workers have ended well.
   int stop_signal_ = 0;   ///< A stop was asked for: the agent leaves when its workers are gone.
   bool guardian_lost_ = false;
+  bool is_cut_off_ = false;                        ///< Joins anew when its workers are gone.
   std::optional<rendezvous::FinishOrder> finish_;  ///< Came while workers lived.
   rendezvous::WorldHistory history_;
   std::vector<AgentAction> actions_;

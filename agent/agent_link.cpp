@@ -22,6 +22,11 @@ std::set<int> joined(std::set<int> first, const std::set<int>& second) {
   return first;
 }
 
+void send_message(int socket, const AgentMessage& message, int flags) {
+  const auto bytes = encode(message);
+  ::send(socket, bytes.data(), bytes.size(), flags | MSG_NOSIGNAL);
+}
+
 /// Asio closes what it is given, and the socket must stay ours for the last word.
 int duplicate(int fd) {
   const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -119,9 +124,17 @@ void AgentLink::close() {
   listener->signals.close();
 }
 
+void AgentLink::hold(const AgentLease& lease) {
+  send_message(socket_.get(), lease, 0);
+}
+
+void AgentLink::beat() {
+  // A guardian that is stopped reads nothing: it must not stop the agent too.
+  send_message(socket_.get(), Heartbeat{}, MSG_DONTWAIT);
+}
+
 void AgentLink::send_result(const AgentResult& result) const {
-  const ResultMessage message{result.exit_code, result.stop_signal, result.leaves_daemons ? 1 : 0};
-  send(socket_.get(), &message, sizeof message, MSG_NOSIGNAL);
+  send_message(socket_.get(), result, 0);
 }
 
 }  // namespace tensorplay::agent

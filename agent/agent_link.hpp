@@ -16,6 +16,8 @@ class AgentLink : public GuardianLink {
   ~AgentLink() override;
 
   void listen(asio::io_context& loop, Callbacks callbacks) override;
+  void hold(const AgentLease& lease) override;
+  void beat() override;
   void close() override;
 
   /// The last word. After it the guardian takes our end for an orderly one.

@@ -12,6 +12,7 @@
 #include "agent/worker_cgroup.hpp"
 #include "tensorplay/distributed/exit_codes.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -71,20 +72,26 @@ int say_and_fail(const char* what) {
 /// The guardian's half, after the fork.
 class Guardian {
  public:
-  Guardian(pid_t agent, base::UniqueFd socket, const std::set<int>& signals)
-      : agent_(agent), socket_(std::move(socket)), intake_(signals) {}
+  Guardian(pid_t agent, base::UniqueFd socket, const Signals& signals, const GuardianOptions& options)
+      : agent_(agent), socket_(std::move(socket)), stops_(signals.stops), intake_(signals.all()), options_(options) {}
 
-  int run() {
+  /// The exit code; nullopt when a new agent is to be started.
+  std::optional<int> run() {
     while (!agent_end_) {
       pollfd news[2] = {{intake_.fd(), POLLIN, 0}, {result_ || peer_closed_ ? -1 : socket_.get(), POLLIN, 0}};
       const int ready =
           poll(news, 2, result_ ? static_cast<int>(std::chrono::milliseconds(kAgentExitLimit).count()) : -1);
       if (ready == 0) kill(agent_, SIGKILL);  // it has said its last word and does not go
-      if (news[1].revents != 0) read_result();
+      if (news[1].revents != 0) read_messages();
       take_signals();
     }
-    read_result();  // its last word may have come together with its end
-    return result_ ? end_orderly() : end_after_sudden_death();
+    read_messages();  // its last word may have come together with its end
+    if (result_) return end_orderly();
+    const bool was_frozen = has_been_frozen();
+    clean_up(was_frozen);
+    if (!was_frozen) return exit_code::kInternalError;
+    if (stop_signal_ != 0) return end_by_signal(stop_signal_);
+    return std::nullopt;
   }
 
  private:
@@ -101,6 +108,7 @@ class Guardian {
           resume();
           break;
         default:
+          if (stops_.contains(received->signal) && stop_signal_ == 0) stop_signal_ = received->signal;
           pass_on(*received);
           kill(agent_, SIGCONT);  // a stopped agent could not act on it
       }
@@ -128,14 +136,29 @@ class Guardian {
     pass_on({SIGCONT, false});
   }
 
-  void read_result() {
-    ResultMessage message;
-    const ssize_t got = recv(socket_.get(), &message, sizeof message, MSG_DONTWAIT);
-    if (got == sizeof message) {
-      result_ = AgentResult{message.exit_code, message.stop_signal, message.leaves_daemons != 0};
-    } else if (got >= 0 || (errno != EAGAIN && errno != EINTR)) {
-      peer_closed_ = true;
+  void read_messages() {
+    std::string bytes(kMaxAgentMessage, '\0');
+    while (!peer_closed_) {
+      const ssize_t got = recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+      if (got < 0 && errno == EAGAIN) return;
+      if (got < 0 && errno == EINTR) continue;
+      const auto message = decode_agent_message({bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))});
+      if (!message) {
+        peer_closed_ = true;
+      } else if (const auto* result = std::get_if<AgentResult>(&*message)) {
+        result_ = *result;
+      } else if (const auto* lease = std::get_if<AgentLease>(&*message)) {
+        lease_ = *lease;
+      } else {
+        last_beat_ = Clock::now();
+      }
     }
+  }
+
+  /// Its own timer killed it: it had not been heard for most of its keep-alive, where a live one speaks three times.
+  bool has_been_frozen() const {
+    return lease_ && agent_end_->si_code == CLD_KILLED && agent_end_->si_status == SIGKILL &&
+           Clock::now() - last_beat_ > lease_->keep_alive / 2;
   }
 
   void reap() {
@@ -155,12 +178,17 @@ class Guardian {
     return result_->stop_signal != 0 ? end_by_signal(result_->stop_signal) : result_->exit_code;
   }
 
-  int end_after_sudden_death() const {
+  void clean_up(bool was_frozen) const {
     const bool killed = agent_end_->si_code != CLD_EXITED;
     const char* name = killed ? sigabbrev_np(agent_end_->si_status) : nullptr;
     const std::string how = killed ? "was killed by SIG" + std::string(name != nullptr ? name : "???")
                                    : "exited with code " + std::to_string(agent_end_->si_status);
-    std::fprintf(stderr, "tprun: its agent (pid %d) %s without a word; ending all workers\n", agent_, how.c_str());
+    if (was_frozen) {
+      std::fprintf(stderr, "tprun: its agent (pid %d) was frozen until its lease was over; ending all workers%s\n",
+                   agent_, stop_signal_ == 0 ? ", starting a new agent" : "");
+    } else {
+      std::fprintf(stderr, "tprun: its agent (pid %d) %s without a word; ending all workers\n", agent_, how.c_str());
+    }
     // With their agent the workers have got SIGKILL; the cgroups catch what forks faster than it can be killed.
     std::vector<Unkillable> left = end_all_children(kHelperGrace, 0ms);
     if (!left.empty()) {
@@ -172,12 +200,19 @@ class Guardian {
     for (const Unkillable& process : left) {
       std::fprintf(stderr, "tprun: %s\n", describe(process).c_str());
     }
-    return exit_code::kInternalError;
+    if (lease_ && !lease_->host.empty() && left.empty() && options_.declare_lost) options_.declare_lost(*lease_);
   }
+
+  using Clock = std::chrono::steady_clock;
 
   const pid_t agent_;
   const base::UniqueFd socket_;
+  const std::set<int> stops_;
   const SignalIntake intake_;
+  const GuardianOptions& options_;
+  std::optional<AgentLease> lease_;
+  Clock::time_point last_beat_{};
+  int stop_signal_ = 0;  ///< The first that came.
   std::optional<AgentResult> result_;
   std::optional<siginfo_t> agent_end_;
   bool peer_closed_ = false;
@@ -226,24 +261,26 @@ int run_guarded(const GuardianOptions& options, const std::function<AgentResult(
     if (getppid() != relay) return exit_code::kInternalError;
   }
 
-  int sockets[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
-    return say_and_fail("cannot make a socket pair");
-  base::UniqueFd ours(sockets[0]);
-  base::UniqueFd theirs(sockets[1]);
   become_subreaper();
   become_worse_oom_victim();
-  ErrorFolder::choose_name();
   own_cgroups();  // read before the fork; see process_title.hpp for why it is not the agent that opens it
   const pid_t guardian = getpid();
-  const pid_t agent = fork();
-  if (agent < 0) return say_and_fail("cannot fork");
-  if (agent == 0) {
-    ours.reset();
-    run_agent(std::move(theirs), signals, guardian, agent_main);
+  for (;;) {
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
+      return say_and_fail("cannot make a socket pair");
+    base::UniqueFd ours(sockets[0]);
+    base::UniqueFd theirs(sockets[1]);
+    ErrorFolder::choose_name();
+    const pid_t agent = fork();
+    if (agent < 0) return say_and_fail("cannot fork");
+    if (agent == 0) {
+      ours.reset();
+      run_agent(std::move(theirs), signals, guardian, agent_main);
+    }
+    theirs.reset();
+    if (const auto code = Guardian(agent, std::move(ours), signals, options).run()) return *code;
   }
-  theirs.reset();
-  return Guardian(agent, std::move(ours), signals.all()).run();
 }
 
 }  // namespace tensorplay::agent

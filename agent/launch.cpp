@@ -4,9 +4,9 @@
 #include "agent/error_file.hpp"
 #include "agent/failure_report.hpp"
 #include "agent/guardian.hpp"
-#include "rendezvous/failure_judgement.hpp"
-#include "rendezvous/leader.hpp"
-#include "rendezvous/server_mailbox.hpp"
+#include "agent/lone_meeting.hpp"
+#include "agent/loss_declaration.hpp"
+#include "agent/network_meeting.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
 #include "tensorplay/distributed/errors.hpp"
@@ -23,6 +23,9 @@ namespace {
 
 namespace exit_code = distributed::exit_code;
 
+/// What the guardian of a dead agent gives to telling the others.
+constexpr std::chrono::milliseconds kDeclareLimit{2'000};
+
 rendezvous::MembershipOptions membership_options(const LaunchPlan& plan) {
   rendezvous::MembershipOptions options;
   options.min_nodes = plan.min_nodes;
@@ -31,7 +34,15 @@ rendezvous::MembershipOptions membership_options(const LaunchPlan& plan) {
   options.restarts.window = plan.restart_window;
   options.restarts.no_progress_limit = plan.no_progress_limit;
   options.restarts.progress_after = plan.progress_after;
+  options.join_timeout = plan.rdzv.join_timeout;
+  options.last_call = plan.rdzv.last_call;
+  options.replacement_wait = plan.rdzv.replacement_wait;
   return options;
+}
+
+/// What a person chose to call the job; a name that tprun made up says nothing.
+std::string job_name(const LaunchPlan& plan) {
+  return plan.rdzv.run_id == "none" ? std::string() : plan.rdzv.run_id;
 }
 
 int exit_code_of(const EndAgent& end, const LaunchPlan& plan) {
@@ -85,6 +96,14 @@ class LogOnConsole {
   LogOnConsole& operator=(const LogOnConsole&) = delete;
 };
 
+std::unique_ptr<Meeting> make_meeting(asio::io_context& loop, const LaunchPlan& plan, GuardianLink& link,
+                                      WorkersStore& store, WaitStatus& status, Console& console) {
+  const auto say = [&console](const rendezvous::Note& note) { console.say(Chatter::kInfo, note.text); };
+  const auto options = membership_options(plan);
+  if (plan.max_nodes == 1) return std::make_unique<LoneMeeting>(loop, store.own_server(), options, say);
+  return std::make_unique<NetworkMeeting>(loop, plan, link, store, status, options, say);
+}
+
 AgentResult run_agent(const LaunchPlan& plan, GuardianLink& link) {
   Console console;
   const LogOnConsole log_on_console(console);
@@ -101,10 +120,9 @@ AgentResult run_agent(const LaunchPlan& plan, GuardianLink& link) {
                           : "; --master-addr is an address of this host"));
     return {.exit_code = exit_code::kRendezvousFailed};
   }
-  rendezvous::ServerMailbox mailbox(store->server(), false);
-  rendezvous::Leader leader(loop, mailbox, membership_options(plan),
-                            [&console](const rendezvous::Note& note) { console.say(Chatter::kInfo, note.text); });
-  auto agent = std::make_unique<Agent>(loop, plan, link, mailbox, *store, console);
+  WaitStatus status(loop, console, job_name(plan));
+  const auto meeting = make_meeting(loop, plan, link, *store, status, console);
+  auto agent = std::make_unique<Agent>(loop, plan, link, *meeting, *store, console, status);
   const auto end = agent->run();
   auto report = std::move(agent->report());
   agent.reset();  // what workers wrote stands before what is said about them
@@ -118,7 +136,14 @@ AgentResult run_agent(const LaunchPlan& plan, GuardianLink& link) {
 }  // namespace
 
 int run_launch(const LaunchPlan& plan) {
-  return run_guarded({plan.stop_signals}, [&plan](GuardianLink& link) -> AgentResult {
+  const auto declare = [](const AgentLease& lease) {
+    try {
+      declare_lost(lease, nullptr, distributed::Deadline::after(kDeclareLimit));
+    } catch (const distributed::DistError& e) {
+      base::log::info([&] { return std::string("the store's host was not told of the agent's death: ") + e.what(); });
+    }
+  };
+  return run_guarded({plan.stop_signals, declare}, [&plan](GuardianLink& link) -> AgentResult {
     try {
       return run_agent(plan, link);
     } catch (const std::exception& e) {

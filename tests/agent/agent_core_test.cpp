@@ -49,6 +49,7 @@ std::string name_of(const AgentAction& action) {
       return (a.already_delivered ? "await " : "stop ") + std::to_string(a.signal);
     }
     std::string operator()(const KillWorkers&) const { return "kill"; }
+    std::string operator()(const JoinAnew&) const { return "join anew"; }
     std::string operator()(const EndAgent& a) const {
       if (a.stop_signal != 0) return "end by signal " + std::to_string(a.stop_signal);
       return a.order ? "end " + std::to_string(a.order->exit_code) : "end without a word";
@@ -207,7 +208,56 @@ TEST_CASE("without its guardian the agent kills everything and goes") {
   Driver running;
   running(start(0));
   REQUIRE(running(GuardianLost{}) == Names{"kill"});
-  REQUIRE(running(WorkersGone{}) == Names{"end without a word"});
+  REQUIRE(running(WorkersGone{}) == Names{"left", "end without a word"});
   Driver idle;
-  REQUIRE(idle(GuardianLost{}) == Names{"end without a word"});
+  REQUIRE(idle(GuardianLost{}) == Names{"left", "end without a word"});
+}
+
+TEST_CASE("an agent that is cut off kills its workers and joins anew when none is left") {
+  Driver on;
+  on(start(0));
+  REQUIRE(on(CutOff{"no answer for 15 s"}) == Names{"kill"});
+  REQUIRE(on(start(1)).empty());
+  REQUIRE(on(WorkersGone{}) == Names{"join anew"});
+  on.core.rename("b");
+  REQUIRE(on(start(0)) == Names{"spawn 0"});
+  for (const auto& action : on.core.apply(failed(0))) {
+    if (const auto* report = std::get_if<SendReport>(&action)) {
+      REQUIRE(std::get<rdzv::Failed>(report->report).agent == "b");
+    }
+  }
+}
+
+TEST_CASE("an agent without workers that is cut off joins anew at once, also when its own have ended well") {
+  Driver joining;
+  REQUIRE(joining(CutOff{}) == Names{"join anew"});
+  REQUIRE(joining.core.state() == AgentState::kJoining);
+  Driver idle;
+  idle(start(0));
+  idle(WorkersGone{});
+  REQUIRE(idle(CutOff{}) == Names{"join anew"});
+}
+
+TEST_CASE("an agent that was asked to stop and is cut off leaves, and one that has the last word ends by it") {
+  Driver leaving;
+  leaving(start(0));
+  leaving(StopRequested{SIGTERM, false, false});
+  REQUIRE(leaving(CutOff{}) == Names{"kill"});
+  REQUIRE(leaving(WorkersGone{}) == Names{"left", "end by signal 15"});
+  Driver finished;
+  finished(start(0));
+  finished(finish(3));
+  finished(CutOff{});
+  REQUIRE(finished(WorkersGone{}) == Names{"end 3"});
+}
+
+TEST_CASE("a stop at once gives no grace, not even when a graceful one is under way") {
+  Driver on;
+  on(start(0));
+  REQUIRE(on(rdzv::Order(rdzv::StopOrder{0, "another world may begin", true})) == Names{"kill"});
+  REQUIRE(on(WorkersGone{}) == Names{"stopped 0"});
+  on(start(1));
+  on(failed(0));
+  REQUIRE(on(rdzv::Order(rdzv::StopOrder{1, "another world may begin", true})) == Names{"kill"});
+  REQUIRE(on(rdzv::Order(rdzv::StopOrder{0, "late", true})).empty());
 }

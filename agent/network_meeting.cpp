@@ -1,0 +1,251 @@
+#include "agent/network_meeting.hpp"
+
+#include "rendezvous/report_size.hpp"
+#include "runtime/base/host.hpp"
+#include "tensorplay/distributed/errors.hpp"
+
+#include <asio/post.hpp>
+
+#include <random>
+
+namespace tensorplay::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+/// After its lease an agent that still runs kills its workers itself; one that does not is killed so much later.
+constexpr auto kDeadmanMargin = 500ms;
+/// By when the workers of a lost agent are gone for certain, counted from the end of its lease.
+constexpr auto kKillTime = 2s;
+/// What a broken connection may take to come back.
+constexpr auto kReconnect = 2s;
+constexpr auto kLeaveLimit = 2s;
+constexpr auto kLastOrdersLimit = 5s;
+
+std::uint64_t make_token() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
+
+}  // namespace
+
+struct NetworkMeeting::Host {
+  Host(asio::io_context& loop, store::TCPStoreServerOptions options, const rendezvous::MembershipOptions& membership,
+       const std::function<void(const rendezvous::Note&)>& on_note)
+      : server(std::move(options)), mailbox(server, true), leader(loop, mailbox, membership, on_note) {}
+
+  store::TCPStoreServer server;
+  rendezvous::ServerMailbox mailbox;
+  rendezvous::Leader leader;
+};
+
+NetworkMeeting::NetworkMeeting(asio::io_context& loop, const LaunchPlan& plan, GuardianLink& guardian,
+                               WorkersStore& store, WaitStatus& status, const rendezvous::MembershipOptions& membership,
+                               std::function<void(const rendezvous::Note&)> on_note)
+    : loop_(loop),
+      plan_(plan),
+      guardian_(guardian),
+      store_(store),
+      status_(status),
+      membership_(membership),
+      on_note_(std::move(on_note)),
+      user_(base::current_user()),
+      heartbeat_(loop),
+      farewell_(loop) {
+  rendezvous::DiscoveryOptions options;
+  options.endpoints = plan.rdzv.endpoints;
+  options.folder = plan.rdzv.folder;
+  options.run_id = plan.rdzv.run_id;
+  options.user = user_;
+  if (plan.rdzv.backend == "static") options.is_host = plan.node_rank == 0;
+  options.node_index = plan.rdzv.node_index;
+  options.local_addr = plan.local_addr;
+  options.secret = secret_;
+  discovery_ = rendezvous::make_discovery(plan.rdzv.backend, std::move(options));
+}
+
+NetworkMeeting::~NetworkMeeting() {
+  callbacks_ = {};
+  drop();
+}
+
+// ---- Coming together ------------------------------------------------------------------------------------------------
+
+void NetworkMeeting::join(const rendezvous::AgentId& agent) {
+  drop();
+  agent_ = agent;
+  token_ = make_token();
+  const auto limit = plan_.rdzv.join_timeout;
+  finder_ = std::make_unique<StoreFinder>(
+      loop_, discovery_, last_, limit,
+      StoreFinder::Callbacks{.on_found = [this](StoreFinder::Found place) { found(std::move(place)); },
+                             .on_wait = [this, limit](const std::string& why) { status_.wait(why, limit); },
+                             .on_failed =
+                                 [this](const std::string& why) {
+                                   if (callbacks_.on_failed) callbacks_.on_failed(why);
+                                 }});
+}
+
+void NetworkMeeting::found(StoreFinder::Found found) {
+  finder_.reset();
+  place_ = found.place.endpoint;
+  epoch_ = found.place.epoch;
+  try {
+    if (found.place.is_host) {
+      be_host(std::move(found.place));
+    } else {
+      be_member(found);
+    }
+  } catch (const distributed::DistError& error) {
+    drop();
+    if (callbacks_.on_failed) callbacks_.on_failed(error.what());
+  }
+}
+
+void NetworkMeeting::be_host(rendezvous::MeetingPlace place) {
+  store::TCPStoreServerOptions options;
+  options.listen_fd = std::move(place.listen_fd);
+  options.has_agent_table = true;
+  options.run_id = plan_.rdzv.run_id;
+  options.user = user_;
+  options.epoch = epoch_;
+  host_ = std::make_unique<Host>(loop_, std::move(options), membership_, on_note_);
+  store_.use_host(&host_->server);
+  host_->server.on_newer_epoch([this](std::uint64_t epoch) {
+    asio::post(loop_, [this, epoch] {
+      if (host_ && epoch > epoch_) cut_off("another host has taken over (epoch " + std::to_string(epoch) + ")", false);
+    });
+  });
+  orders_.emplace(loop_, host_->mailbox, rendezvous::orders_queue(agent_), callbacks_.on_order);
+  held({});
+}
+
+void NetworkMeeting::be_member(const StoreFinder::Found& found) {
+  store_.use_host(nullptr);
+  rendezvous::StoreLinkOptions options;
+  options.addresses = found.addresses;
+  options.place = base::format_host_port(place_.host, place_.port);
+  options.run_id = plan_.rdzv.run_id;
+  options.user = user_;
+  options.agent = agent_;
+  options.token = token_;
+  options.epoch = epoch_;
+  options.keep_alive = plan_.rdzv.keep_alive;
+  options.reconnect = kReconnect;
+  options.will = will();
+  options.authenticator = authenticator_;
+  link_ = std::make_unique<rendezvous::StoreLink>(
+      loop_, std::move(options),
+      rendezvous::StoreLink::Callbacks{
+          .on_held = [this](const std::string& local_address) { held(local_address); },
+          .on_answer = [this](steady_clock::time_point sent) { arm_deadman(sent); },
+          .on_cut_off = [this](const rendezvous::StoreLink::CutOff& cut) { cut_off(cut.why, cut.is_store_lost); }});
+  orders_.emplace(loop_, *link_, rendezvous::orders_queue(agent_), callbacks_.on_order);
+}
+
+/// The store has taken us in. From here on the lease counts, and the guardian knows whom to tell of our death.
+void NetworkMeeting::held(const std::string& local_address) {
+  AgentLease lease;
+  if (link_) {
+    lease.host = place_.host;
+    lease.port = place_.port;
+  }
+  lease.run_id = plan_.rdzv.run_id;
+  lease.user = user_;
+  lease.agent = agent_;
+  lease.token = token_;
+  lease.epoch = epoch_;
+  lease.keep_alive = plan_.rdzv.keep_alive;
+  guardian_.hold(lease);
+  beat();
+  asio::post(loop_, [this, met = Met{host_ != nullptr, local_address, epoch_}] {
+    if ((host_ || link_) && callbacks_.on_met) callbacks_.on_met(met);
+  });
+}
+
+/// Says that this process runs: to its guardian, and where the store is its own, to the kernel.
+void NetworkMeeting::beat() {
+  guardian_.beat();
+  if (host_) arm_deadman(steady_clock::now());
+  heartbeat_.expires_after(std::max<steady_clock::duration>(plan_.rdzv.keep_alive / 3, 50ms));
+  heartbeat_.async_wait([this](const std::error_code& error) {
+    if (!error && (host_ || link_)) beat();
+  });
+}
+
+void NetworkMeeting::arm_deadman(steady_clock::time_point alive_at) {
+  deadman_.arm(alive_at + plan_.rdzv.keep_alive + kDeadmanMargin);
+}
+
+std::string NetworkMeeting::will() const {
+  rendezvous::Will will;
+  will.agent = agent_;
+  will.keep_alive_seconds = std::chrono::duration<double>(plan_.rdzv.keep_alive).count();
+  will.kill_seconds = std::chrono::duration<double>(kKillTime).count();
+  return rendezvous::encode(rendezvous::Report(will));
+}
+
+// ---- Coming apart ---------------------------------------------------------------------------------------------------
+
+void NetworkMeeting::cut_off(const std::string& why, bool is_store_lost) {
+  last_.epoch = epoch_;
+  last_.lost_endpoint.reset();
+  if (is_store_lost) last_.lost_endpoint = place_;
+  const auto tell = callbacks_.on_cut_off;
+  part();
+  if (tell) tell(why);
+  // Only now: until the workers have been killed the kernel watches on.
+  deadman_.disarm();
+}
+
+void NetworkMeeting::drop() {
+  part();
+  deadman_.disarm();
+}
+
+void NetworkMeeting::part() {
+  heartbeat_.cancel();
+  farewell_.cancel();
+  finder_.reset();
+  orders_.reset();
+  link_.reset();
+  if (host_) {
+    store_.use_host(nullptr);
+    host_.reset();
+  }
+}
+
+void NetworkMeeting::leave(bool is_the_end_of_all, std::function<void()> done) {
+  callbacks_ = {};
+  finder_.reset();
+  if (link_) return link_->leave(kLeaveLimit, std::move(done));
+  if (!host_ || !is_the_end_of_all) return done();
+  // Who has taken its last order takes its will back and goes; nobody shall find the store gone before that.
+  const auto go = std::make_shared<std::function<void()>>(std::move(done));
+  const auto go_once = [go] {
+    if (const auto call = std::exchange(*go, nullptr)) call();
+  };
+  farewell_.expires_after(kLastOrdersLimit);
+  farewell_.async_wait([go_once](const std::error_code& error) {
+    if (!error) go_once();
+  });
+  host_->server.on_no_wills([this, go_once] { asio::post(loop_, go_once); });
+}
+
+// ---- Mail -----------------------------------------------------------------------------------------------------------
+
+void NetworkMeeting::post(const rendezvous::Report& report) {
+  auto text = rendezvous::encode_within(report);
+  if (host_) {
+    host_->mailbox.post(rendezvous::kInbox, text);
+  } else if (link_) {
+    link_->post(rendezvous::kInbox, text);
+  }
+}
+
+double NetworkMeeting::clock_offset() const {
+  return link_ ? std::chrono::duration<double>(link_->clock_offset()).count() : 0;
+}
+
+}  // namespace tensorplay::agent
