@@ -7,6 +7,7 @@
 #include "agent/lone_meeting.hpp"
 #include "agent/loss_declaration.hpp"
 #include "agent/network_meeting.hpp"
+#include "rendezvous/shared_secret.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
 #include "tensorplay/distributed/errors.hpp"
@@ -136,9 +137,10 @@ AgentResult run_agent(const LaunchPlan& plan, GuardianLink& link) {
 }  // namespace
 
 int run_launch(const LaunchPlan& plan) {
-  const auto declare = [](const AgentLease& lease) {
+  const auto declare = [&plan](const AgentLease& lease) {
     try {
-      declare_lost(lease, nullptr, distributed::Deadline::after(kDeclareLimit));
+      declare_lost(lease, rendezvous::make_authenticator(plan.rdzv.secret).get(),
+                   distributed::Deadline::after(kDeclareLimit));
     } catch (const distributed::DistError& e) {
       base::log::info([&] { return std::string("the store's host was not told of the agent's death: ") + e.what(); });
     }

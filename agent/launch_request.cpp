@@ -258,7 +258,9 @@ class Planner {
     if (inputs_.environment.find(env::kEnableFileTimer).value_or("") == "1") {
       plan_.notes.push_back("TORCHELASTIC_ENABLE_FILE_TIMER=1: has no effect: tprun has no file timers");
     }
-    plan_.shares_agent_store = inputs_.environment.find(env::kDisableShareStore).value_or("") != "1";
+    // A static rendezvous on many nodes has one port, which the agents' store is at; torchrun shares it always.
+    const bool must_share = plan_.max_nodes > 1 && plan_.rdzv.backend == "static";
+    plan_.shares_agent_store = must_share || inputs_.environment.find(env::kDisableShareStore).value_or("") != "1";
   }
 
   void accept(OptionId id, const std::string& why) {

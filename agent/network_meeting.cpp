@@ -1,12 +1,16 @@
 #include "agent/network_meeting.hpp"
 
+#include "agent/discovery_options.hpp"
 #include "rendezvous/report_size.hpp"
+#include "rendezvous/shared_secret.hpp"
 #include "runtime/base/host.hpp"
 #include "tensorplay/distributed/errors.hpp"
 
 #include <asio/post.hpp>
 
 #include <random>
+
+#include <arpa/inet.h>
 
 namespace tensorplay::agent {
 namespace {
@@ -22,6 +26,11 @@ constexpr auto kKillTime = 2s;
 constexpr auto kReconnect = 2s;
 constexpr auto kLeaveLimit = 2s;
 constexpr auto kLastOrdersLimit = 5s;
+
+bool is_literal(const std::string& host) {
+  in6_addr ignored{};
+  return ::inet_pton(AF_INET, host.c_str(), &ignored) == 1 || ::inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
+}
 
 std::uint64_t make_token() {
   std::random_device random;
@@ -51,19 +60,10 @@ NetworkMeeting::NetworkMeeting(asio::io_context& loop, const LaunchPlan& plan, G
       membership_(membership),
       on_note_(std::move(on_note)),
       user_(base::current_user()),
+      authenticator_(rendezvous::make_authenticator(plan.rdzv.secret)),
+      discovery_(rendezvous::make_discovery(plan.rdzv.backend, discovery_options(plan))),
       heartbeat_(loop),
-      farewell_(loop) {
-  rendezvous::DiscoveryOptions options;
-  options.endpoints = plan.rdzv.endpoints;
-  options.folder = plan.rdzv.folder;
-  options.run_id = plan.rdzv.run_id;
-  options.user = user_;
-  if (plan.rdzv.backend == "static") options.is_host = plan.node_rank == 0;
-  options.node_index = plan.rdzv.node_index;
-  options.local_addr = plan.local_addr;
-  options.secret = secret_;
-  discovery_ = rendezvous::make_discovery(plan.rdzv.backend, std::move(options));
-}
+      farewell_(loop) {}
 
 NetworkMeeting::~NetworkMeeting() {
   callbacks_ = {};
@@ -105,11 +105,13 @@ void NetworkMeeting::found(StoreFinder::Found found) {
 
 void NetworkMeeting::be_host(rendezvous::MeetingPlace place) {
   store::TCPStoreServerOptions options;
+  const auto listens_at = base::SocketAddress::of_local_end(place.listen_fd.get()).host();
   options.listen_fd = std::move(place.listen_fd);
   options.has_agent_table = true;
   options.run_id = plan_.rdzv.run_id;
   options.user = user_;
   options.epoch = epoch_;
+  options.authenticator = authenticator_;
   host_ = std::make_unique<Host>(loop_, std::move(options), membership_, on_note_);
   store_.use_host(&host_->server);
   host_->server.on_newer_epoch([this](std::uint64_t epoch) {
@@ -118,11 +120,13 @@ void NetworkMeeting::be_host(rendezvous::MeetingPlace place) {
     });
   });
   orders_.emplace(loop_, host_->mailbox, rendezvous::orders_queue(agent_), callbacks_.on_order);
-  held({});
+  // Where it listens everywhere the endpoint may say what the others call this host.
+  held(listens_at != "::" && listens_at != "0.0.0.0" ? listens_at : is_literal(place_.host) ? place_.host : "");
 }
 
 void NetworkMeeting::be_member(const StoreFinder::Found& found) {
   store_.use_host(nullptr);
+  reached_at_ = found.addresses.front().host();
   rendezvous::StoreLinkOptions options;
   options.addresses = found.addresses;
   options.place = base::format_host_port(place_.host, place_.port);
@@ -148,7 +152,7 @@ void NetworkMeeting::be_member(const StoreFinder::Found& found) {
 void NetworkMeeting::held(const std::string& local_address) {
   AgentLease lease;
   if (link_) {
-    lease.host = place_.host;
+    lease.host = reached_at_;
     lease.port = place_.port;
   }
   lease.run_id = plan_.rdzv.run_id;

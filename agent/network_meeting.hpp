@@ -58,14 +58,14 @@ class NetworkMeeting final : public Meeting {
   const rendezvous::MembershipOptions membership_;
   const std::function<void(const rendezvous::Note&)> on_note_;
   const std::string user_;
-  const std::string secret_;
-  std::shared_ptr<const store::Authenticator> authenticator_;
-  std::shared_ptr<rendezvous::Discovery> discovery_;
+  const std::shared_ptr<const store::Authenticator> authenticator_;
+  const std::shared_ptr<rendezvous::Discovery> discovery_;
   Callbacks callbacks_;
   rendezvous::AgentId agent_;
   std::uint64_t token_ = 0;
   rendezvous::LastSeen last_;
   rendezvous::Endpoint place_;
+  std::string reached_at_;  ///< The store's address, in digits, when it is on another host.
   std::uint64_t epoch_ = 0;
   Deadman deadman_;
   asio::steady_timer heartbeat_;

@@ -16,7 +16,9 @@ StoreFinder::Found find(rendezvous::Discovery& discovery, const rendezvous::Last
   StoreFinder::Found found{discovery.find(last, deadline, say), {}};
   // Here, where it may block, and not in the loop.
   if (!found.place.is_host) {
-    found.addresses = base::SocketAddress::resolve(found.place.endpoint.host, found.place.endpoint.port);
+    const auto& place = found.place;
+    const auto& host = place.address.empty() ? place.endpoint.host : place.address;
+    found.addresses = base::SocketAddress::resolve(host, place.endpoint.port);
   }
   return found;
 }

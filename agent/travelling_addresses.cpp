@@ -1,7 +1,5 @@
 #include "agent/travelling_addresses.hpp"
 
-#include "rendezvous/rank_assignment.hpp"
-
 #include <algorithm>
 
 namespace tensorplay::agent {
@@ -16,7 +14,7 @@ std::vector<std::string> addresses_for_others(const std::string& local_addr, con
     addresses.push_back(address);
   };
   add(local_addr);
-  if (!rendezvous::is_loopback(on_the_way_to_the_store)) add(on_the_way_to_the_store);
+  add(on_the_way_to_the_store);
   for (const auto& interface : interfaces) {
     if (!interface.is_loopback) add(interface.address);
   }

@@ -1,5 +1,7 @@
 #include "rendezvous/store_connection.hpp"
 
+#include "runtime/store/authenticator.hpp"
+
 #include <asio/read.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
@@ -30,6 +32,10 @@ tcp::endpoint endpoint_of(const base::SocketAddress& address) {
   std::memcpy(endpoint.data(), address.data(), address.size());
   endpoint.resize(address.size());
   return endpoint;
+}
+
+[[noreturn]] void throw_protocol_error() {
+  throw std::system_error(std::make_error_code(std::errc::protocol_error));
 }
 
 void set_options(tcp::socket& socket) {
@@ -68,22 +74,39 @@ awaitable<void> StoreConnection::connect(const std::vector<base::SocketAddress>&
   throw std::system_error(last);
 }
 
-awaitable<store::HelloReply> StoreConnection::hello(const store::Hello& hello, const store::Authenticator*,
-                                                    Limit limit) {
+awaitable<store::HelloReply> StoreConnection::hello(const store::Hello& hello,
+                                                    const store::Authenticator* authenticator, Limit limit) {
   std::string bytes;
   store::encode_validate(bytes);
   store::encode_check(bytes, {std::string(store::kExtensionProbeKey)});
   store::encode_hello(bytes, hello);
   co_await send(bytes, limit);
-  if (co_await receive_u8(limit) != store::kReady) {
-    throw std::system_error(std::make_error_code(std::errc::protocol_error));  // a store, but none of ours
-  }
+  if (co_await receive_u8(limit) != store::kReady) throw_protocol_error();  // a store, but none of ours
   store::HelloReply reply;
   reply.status = static_cast<store::HelloStatus>(co_await receive_u8(limit));
   reply.version = store::get_u32((co_await receive(4, limit)).data());
   reply.run_id = co_await receive_bytes(limit);
   reply.user = co_await receive_bytes(limit);
   reply.epoch = co_await receive_u64(limit);
+  if (reply.status != store::HelloStatus::kProve) {
+    // One that asks for no proof, when there is a secret, is not the store that was found.
+    if (reply.status == store::HelloStatus::kWelcome && authenticator != nullptr) throw_protocol_error();
+    co_return reply;
+  }
+  reply.server_nonce = co_await receive_bytes(limit);
+  if (authenticator == nullptr) throw_protocol_error();
+  store::HelloTranscript transcript{hello.run_id, hello.user, hello.agent, reply.server_nonce,
+                                    authenticator->make_nonce()};
+  bytes.clear();
+  store::encode_prove(bytes, transcript.client_nonce, authenticator->client_proof(transcript));
+  co_await send(bytes, limit);
+  const auto status = static_cast<store::ProofStatus>(co_await receive_u8(limit));
+  const auto proof = co_await receive_bytes(limit);
+  if (status != store::ProofStatus::kProven ||
+      !authenticator->is_equal(proof, authenticator->server_proof(transcript))) {
+    throw_protocol_error();
+  }
+  reply.status = store::HelloStatus::kWelcome;
   co_return reply;
 }
 

@@ -75,12 +75,6 @@ int refuse(const agent::LaunchPlan& plan) {
 int launch(const agent::LaunchPlan& plan) {
   if (plan.says_scheduler) say(plan.scheduler);
   for (const std::string& note : plan.notes) say(note);
-  if (plan.max_nodes > 1) {
-    const std::string nodes = plan.min_nodes == plan.max_nodes
-                                  ? std::to_string(plan.max_nodes)
-                                  : std::to_string(plan.min_nodes) + ":" + std::to_string(plan.max_nodes);
-    throw agent::UsageError("--nnodes=" + nodes + ": this release runs jobs of one node only; give --nnodes=1");
-  }
   return plan.program.startup_errno != 0 ? refuse(plan) : agent::run_launch(plan);
 }
 

@@ -57,6 +57,7 @@ struct MeetingPlace {
   Endpoint endpoint;          ///< How this agent reaches the store; the port as bound.
   std::uint64_t epoch = 1;    ///< Which store of the job this is: a successor's is higher by one.
   bool is_successor = false;  ///< It takes over from a lost host: only with more than half of the last world.
+  std::string address = {};   ///< When not is_host: the address that answered there, in digits; empty: not known.
 };
 
 /// Thread rules: find() blocks and belongs to a thread of its own; cancel() may be called from any other thread.

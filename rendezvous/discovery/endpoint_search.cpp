@@ -54,6 +54,7 @@ struct Place {
   Clock::time_point ask_scheduler_again{};
   std::vector<SocketAddress> addresses;
   std::unique_ptr<StoreProbe> probe;
+  std::string peer;  ///< The address that the last probe spoke with.
   Clock::time_point probe_again;
   milliseconds pause = kFirstPause;
   std::string bind_failure;
@@ -96,7 +97,7 @@ class Search {
       const Place& chosen = places_[choice.endpoint];
       switch (choice.kind) {
         case Choice::Kind::kJoin:
-          return {false, {}, chosen.endpoint, choice.epoch, false};
+          return {false, {}, chosen.endpoint, choice.epoch, false, chosen.peer};
         case Choice::Kind::kFail:
           throw DistStoreError(choice.why);
         case Choice::Kind::kHost:
@@ -145,6 +146,7 @@ class Search {
     place.probe->advance(now);
     if (!place.probe->is_over()) return;
     place.view.finding = place.probe->finding();
+    place.peer = place.probe->peer();
     place.probe.reset();
     place.probe_again = now + jittered(place.pause);
     place.pause = std::min(
