@@ -38,6 +38,8 @@ rendezvous::MembershipOptions membership_options(const LaunchPlan& plan) {
   options.join_timeout = plan.rdzv.join_timeout;
   options.last_call = plan.rdzv.last_call;
   options.replacement_wait = plan.rdzv.replacement_wait;
+  options.expected_hosts = plan.rdzv.hosts;
+  options.expects_node_ranks = plan.rdzv.backend == "static" && plan.max_nodes > 1;
   return options;
 }
 

@@ -61,7 +61,6 @@ NetworkMeeting::NetworkMeeting(asio::io_context& loop, const LaunchPlan& plan, G
       on_note_(std::move(on_note)),
       user_(base::current_user()),
       authenticator_(rendezvous::make_authenticator(plan.rdzv.secret)),
-      discovery_(rendezvous::make_discovery(plan.rdzv.backend, discovery_options(plan))),
       heartbeat_(loop),
       farewell_(loop) {}
 
@@ -76,6 +75,9 @@ void NetworkMeeting::join(const rendezvous::AgentId& agent) {
   drop();
   agent_ = agent;
   token_ = make_token();
+  // A new one each time: what ended the last search ends every later one of the same object. It lives for as long as
+  // this agent hosts, since the word that a host leaves for the others goes with it.
+  discovery_ = rendezvous::make_discovery(plan_.rdzv.backend, discovery_options(plan_));
   const auto limit = plan_.rdzv.join_timeout;
   finder_ = std::make_unique<StoreFinder>(
       loop_, discovery_, last_, limit,
@@ -112,7 +114,7 @@ void NetworkMeeting::be_host(rendezvous::MeetingPlace place) {
   options.user = user_;
   options.epoch = epoch_;
   options.authenticator = authenticator_;
-  host_ = std::make_unique<Host>(loop_, std::move(options), membership_, on_note_);
+  host_ = std::make_unique<Host>(loop_, std::move(options), membership_at(place), on_note_);
   store_.use_host(&host_->server);
   host_->server.on_newer_epoch([this](std::uint64_t epoch) {
     asio::post(loop_, [this, epoch] {
@@ -180,6 +182,18 @@ void NetworkMeeting::beat() {
 
 void NetworkMeeting::arm_deadman(steady_clock::time_point alive_at) {
   deadman_.arm(alive_at + plan_.rdzv.keep_alive + kDeadmanMargin);
+}
+
+rendezvous::MembershipOptions NetworkMeeting::membership_at(const rendezvous::MeetingPlace& place) const {
+  auto options = membership_;
+  options.place = base::format_host_port(place.endpoint.host, place.endpoint.port);
+  options.epoch = place.epoch;
+  options.is_successor = place.is_successor;
+  options.lease = plan_.rdzv.keep_alive;
+  options.kill_time = kKillTime;
+  options.can_be_succeeded =
+      plan_.rdzv.endpoints.size() > 1 || (plan_.rdzv.backend != "static" && plan_.rdzv.backend != "c10d");
+  return options;
 }
 
 std::string NetworkMeeting::will() const {

@@ -48,6 +48,7 @@ class NetworkMeeting final : public Meeting {
   void part();
   void beat();
   void arm_deadman(std::chrono::steady_clock::time_point alive_at);
+  rendezvous::MembershipOptions membership_at(const rendezvous::MeetingPlace& place) const;
   std::string will() const;
 
   asio::io_context& loop_;
@@ -59,7 +60,7 @@ class NetworkMeeting final : public Meeting {
   const std::function<void(const rendezvous::Note&)> on_note_;
   const std::string user_;
   const std::shared_ptr<const store::Authenticator> authenticator_;
-  const std::shared_ptr<rendezvous::Discovery> discovery_;
+  std::shared_ptr<rendezvous::Discovery> discovery_;
   Callbacks callbacks_;
   rendezvous::AgentId agent_;
   std::uint64_t token_ = 0;

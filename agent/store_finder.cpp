@@ -53,6 +53,7 @@ StoreFinder::StoreFinder(asio::io_context& loop, std::shared_ptr<rendezvous::Dis
         if (auto callback = shared->callbacks.on_found) callback(std::move(*found));
       });
     } catch (const rendezvous::Cancelled&) {
+      tell(&Callbacks::on_failed, std::string("the search for the store was given up"));  // our finder is gone then
     } catch (const std::exception& error) {
       tell(&Callbacks::on_failed, std::string(error.what()));
     }
