@@ -286,6 +286,10 @@ DistributedDataParallel::NoSync::~NoSync() {
   ddp_.state_->require_sync = before_;
 }
 
+bool DistributedDataParallel::require_backward_grad_sync() const noexcept {
+  return state_->require_sync;
+}
+
 void DistributedDataParallel::join(const std::function<void()>& loop, const JoinOptions& options) {
   if (!options.enable) return loop();
   State& state = *state_;
@@ -314,6 +318,10 @@ void DistributedDataParallel::register_comm_hook(CommHook hook, std::string name
 
 Tensor DistributedDataParallel::gradient(std::size_t parameter) const {
   return state_->reducer->gradient(parameter);
+}
+
+bool DistributedDataParallel::was_used_somewhere(std::size_t parameter) const {
+  return state_->reducer->was_used_somewhere(parameter);
 }
 
 const Model& DistributedDataParallel::model() const noexcept {

@@ -248,7 +248,8 @@ void Reducer::finish() {
     for (Bucket& bucket : buckets_) bucket.is_let_go = true;
     settle_the_rest();
     times_.backward_ended();
-    bring_back(used_somewhere());
+    used_somewhere_ = ask_who_used();
+    bring_back();
     learn_order();
   } catch (...) {
     is_broken_ = true;
@@ -273,11 +274,11 @@ void Reducer::shadow(const Pass& pass) {
   is_shadow_ = false;
 }
 
-std::vector<bool> Reducer::used_somewhere() {
+std::vector<bool> Reducer::ask_who_used() {
   std::vector<bool> used(slots_.size(), true);
   if (!options_.find_unused_parameters && !options_.static_graph) return used;
   if (options_.skip_all_reduce_unused_params) return used;
-  if (options_.static_graph && knows_graph_) return static_used_somewhere_;
+  if (options_.static_graph && knows_graph_) return used_somewhere_;
   // Only when all buckets are through: a hook may use the group from a thread of its own until then.
   for (const Bucket& bucket : buckets_) bucket.reduced->wait_for(options_.group->timeout());
   Tensor map = zeros({static_cast<std::int64_t>(slots_.size())}, DType::kInt32);
@@ -289,11 +290,10 @@ std::vector<bool> Reducer::used_somewhere() {
     used[i] = flags[i] != 0;
     if (!slots_[i].is_used && is_trainable(i)) unused_bytes_ += model_.parameters[i].value.nbytes();
   }
-  if (options_.static_graph) static_used_somewhere_ = used;
   return used;
 }
 
-void Reducer::bring_back(const std::vector<bool>& used_somewhere) {
+void Reducer::bring_back() {
   for (std::size_t index = 0; index < buckets_.size(); ++index) {
     Bucket& bucket = buckets_[index];
     const auto limit = options_.group->timeout() * static_cast<int>(buckets_.size() + 1);
@@ -313,11 +313,11 @@ void Reducer::bring_back(const std::vector<bool>& used_somewhere) {
     if (!hook_ && pass_.divisor > 0) bucket.buffer.mul_(1.0 / pass_.divisor);
     if (options_.gradient_as_bucket_view || is_shadow_) continue;
     for (const auto parameter : bucket.parameters) {
-      if (used_somewhere[parameter]) model_.parameters[parameter].gradient.copy_(slots_[parameter].view);
+      if (used_somewhere_[parameter]) model_.parameters[parameter].gradient.copy_(slots_[parameter].view);
     }
   }
   for (auto& [parameter, before] : set_aside_) {
-    if (!used_somewhere[parameter]) slots_[parameter].view.copy_(before);
+    if (!used_somewhere_[parameter]) slots_[parameter].view.copy_(before);
   }
 }
 

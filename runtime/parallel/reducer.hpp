@@ -62,6 +62,9 @@ class Reducer {
   bool has_hook() const { return hook_ != nullptr; }
 
   Tensor gradient(std::size_t parameter) const { return model_.parameters.at(parameter).gradient; }
+  bool was_used_somewhere(std::size_t parameter) const {
+    return parameter >= used_somewhere_.size() || used_somewhere_[parameter];
+  }
   std::vector<std::size_t> bucket_bytes() const;
   bool has_rebuilt_buckets() const { return has_rebuilt_; }
   std::size_t unused_bytes() const { return unused_bytes_; }
@@ -94,8 +97,8 @@ class Reducer {
   void settle(std::size_t parameter, bool is_used);
   void launch_full();
   void launch(std::size_t bucket);
-  void bring_back(const std::vector<bool>& used_somewhere);
-  std::vector<bool> used_somewhere();
+  void bring_back();
+  std::vector<bool> ask_who_used();
   void settle_the_rest();
   void learn_order();
   void end_pass();
@@ -110,7 +113,7 @@ class Reducer {
   std::size_t next_to_launch_ = 0;
   std::vector<std::size_t> ready_order_;
   std::vector<std::pair<std::size_t, Tensor>> set_aside_;  // Views zeroed for unused parameters, as they were.
-  std::vector<bool> static_used_somewhere_;
+  std::vector<bool> used_somewhere_;                       // By parameter, of the last reduced pass.
   Pass pass_;
   bool is_in_pass_ = false;
   bool is_shadow_ = false;

@@ -65,8 +65,7 @@ struct DistributedDataParallelOptions {
   std::string param_to_hook_all_reduce = {};
   /// Gradients travel in this dtype. What the forward pass computes in is the model's own choice.
   std::optional<DType> mixed_precision_reduce_dtype = {};
-  /// With find_unused_parameters: a parameter that some rank has not used keeps its own gradient nowhere; ranks do not
-  /// exchange who used what.
+  /// With find_unused_parameters: ranks do not exchange who used what; a gradient that no rank made becomes zero.
   bool skip_all_reduce_unused_params = false;
   std::vector<double> bucket_cap_mb_list = {};    ///< Caps of the first buckets, in order; the last one goes on.
   bool batched_grad_copy = false;                 ///< Copy a bucket's gradients when all are ready, not one by one.
@@ -141,6 +140,7 @@ class TP_API DistributedDataParallel {
     DistributedDataParallel& ddp_;
     bool before_;
   };
+  bool require_backward_grad_sync() const noexcept;  ///< False within no_sync.
   [[nodiscard]] NoSync no_sync() { return NoSync(*this); }
 
   /// Runs `loop`, this rank's iterations, when ranks may have different numbers of them. A rank that is through keeps
@@ -154,6 +154,11 @@ class TP_API DistributedDataParallel {
 
   /// Gradient `parameter` as the model has to write it: under gradient_as_bucket_view a view of its bucket.
   Tensor gradient(std::size_t parameter) const;
+
+  /// Whether any rank made that gradient in the last iteration that was reduced; always true unless
+  /// find_unused_parameters or a static graph asks the ranks.
+  bool was_used_somewhere(std::size_t parameter) const;
+
   const Model& model() const noexcept;
   const distributed::Group& process_group() const noexcept;
 
