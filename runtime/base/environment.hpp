@@ -56,6 +56,7 @@ inline constexpr const char* kCppLogLevel = "TORCH_CPP_LOG_LEVEL";
 inline constexpr const char* kDistributedDebug = "TORCH_DISTRIBUTED_DEBUG";
 inline constexpr const char* kGlooSocketIfname = "GLOO_SOCKET_IFNAME";
 inline constexpr const char* kBackendPlugins = "TP_BACKEND_PLUGINS";
+inline constexpr const char* kSpawnCall = "TP_SPAWN_CALL";
 }  // namespace env
 
 /// The variable's value; nullopt when unset. An empty value is a value.

@@ -9,11 +9,13 @@
 /// Thread rules: the main thread.
 #pragma once
 
+#include "runtime/base/environment.hpp"
+
 #include <functional>
 
 namespace tensorplay::multiprocessing {
 
-inline constexpr const char* kCallVariable = "TP_SPAWN_CALL";
+inline constexpr const char* kCallVariable = base::env::kSpawnCall;
 
 /// Whether this process was started to carry out a call and has not begun to.
 bool has_pending_call();
