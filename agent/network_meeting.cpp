@@ -77,7 +77,13 @@ void NetworkMeeting::join(const rendezvous::AgentId& agent) {
   token_ = make_token();
   // A new one each time: what ended the last search ends every later one of the same object. It lives for as long as
   // this agent hosts, since the word that a host leaves for the others goes with it.
-  discovery_ = rendezvous::make_discovery(plan_.rdzv.backend, discovery_options(plan_));
+  auto options = discovery_options(plan_);
+  options.on_host_lost = [this, token = token_](const std::string& why) {
+    asio::post(loop_, [this, token, why] {
+      if (host_ && token == token_) cut_off(why, false);
+    });
+  };
+  discovery_ = rendezvous::make_discovery(plan_.rdzv.backend, std::move(options));
   const auto limit = plan_.rdzv.join_timeout;
   finder_ = std::make_unique<StoreFinder>(
       loop_, discovery_, last_, limit,

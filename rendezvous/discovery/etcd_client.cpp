@@ -24,8 +24,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::chrono::seconds kConnectTime{2};
-constexpr std::chrono::seconds kAnswerTime{5};
+constexpr std::chrono::milliseconds kConnectTime{2'000};
 constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// The gateway writes 64-bit numbers as text, and leaves zeros out.
@@ -97,15 +96,15 @@ std::string from_base64(const std::string& text) {
   return bytes;
 }
 
-EtcdClient::EtcdClient(std::vector<EtcdMember> members, const Interrupt& interrupt)
-    : members_(std::move(members)), interrupt_(interrupt) {}
+EtcdClient::EtcdClient(std::vector<EtcdMember> members, const Interrupt& interrupt, std::chrono::milliseconds patience)
+    : members_(std::move(members)), interrupt_(interrupt), patience_(patience) {}
 
 std::string EtcdClient::post(const std::string& path, const std::string& body) {
   std::string reasons;
   for (std::size_t tried = 0; tried < members_.size(); ++tried) {
     const auto& member = members_[current_];
     try {
-      return post_to(member, path, body, Deadline::after(kAnswerTime), {});
+      return post_to(member, path, body, Deadline::after(patience_), {});
     } catch (const EtcdUnavailable& error) {
       reasons += (reasons.empty() ? "" : "; ") + std::string(error.what());
       current_ = (current_ + 1) % members_.size();
@@ -123,7 +122,7 @@ base::UniqueFd EtcdClient::connect(const EtcdMember& member) {
   if (!fd) throw fail(errno);
   if (::connect(fd.get(), address.data(), address.size()) != 0) {
     if (errno != EINPROGRESS) throw fail(errno);
-    const auto until = Clock::now() + kConnectTime;
+    const auto until = Clock::now() + std::min(kConnectTime, patience_);
     std::vector<pollfd> waits{{fd.get(), POLLOUT, 0}};
     while (waits[0].revents == 0) {
       if (Clock::now() >= until) throw fail(ETIMEDOUT);
@@ -155,7 +154,7 @@ std::string EtcdClient::post_to(const EtcdMember& member, const std::string& pat
     interrupt_.wait(waits, deadline.when());
     if (waits[0].revents == 0 && deadline.has_passed()) {
       if (is_enough) return response.body();  // The caller only wanted to wait.
-      throw fail("no answer within " + std::to_string(kAnswerTime.count()) + " s");
+      throw fail("no answer within " + std::to_string(patience_.count()) + " ms");
     }
     if (!unsent.empty()) {
       const auto sent = ::send(fd.get(), unsent.data(), unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

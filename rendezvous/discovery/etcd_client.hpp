@@ -35,7 +35,9 @@ class EtcdClient {
   using Revision = std::uint64_t;
   using Lease = std::int64_t;
 
-  EtcdClient(std::vector<EtcdMember> members, const Interrupt& interrupt);
+  /// `patience` is for each member's answer.
+  EtcdClient(std::vector<EtcdMember> members, const Interrupt& interrupt,
+             std::chrono::milliseconds patience = std::chrono::seconds(5));
 
   struct Value {
     std::string text;
@@ -67,6 +69,7 @@ class EtcdClient {
 
   std::vector<EtcdMember> members_;
   const Interrupt& interrupt_;
+  std::chrono::milliseconds patience_;
   std::size_t current_ = 0;
 };
 

@@ -10,6 +10,8 @@ namespace tensorplay::rendezvous {
 namespace {
 
 constexpr std::chrono::seconds kTryAgain{1};
+// Whoever ends shall not wait for an etcd that is away: the lease then ends by itself.
+constexpr std::chrono::milliseconds kFarewell{500};
 
 }  // namespace
 
@@ -42,7 +44,7 @@ EtcdLease::~EtcdLease() {
   thread_.join();
   try {
     const Interrupt none;
-    EtcdClient(members_, none).revoke(lease_);
+    EtcdClient(members_, none, kFarewell).revoke(lease_);
   } catch (const std::exception&) {
     // It ends by itself, somewhat later.
   }
