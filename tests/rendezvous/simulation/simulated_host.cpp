@@ -75,13 +75,7 @@ void Simulation::lose_process(Host& host, bool is_power_off) {
           on_host(connection->store_host, delay(), [this, connection, id, token](Host& h) {
             auto* store = store_of(connection);
             if (store == nullptr) return;
-            const auto declared = [&](auto& wills) {
-              if constexpr (requires { wills.declare_lost(id, token, now_); }) {
-                return wills.declare_lost(id, token, now_).has_value();
-              } else {
-                return wills.declare_lost(id, token).has_value();
-              }
-            }(store->wills);
+            const bool declared = store->wills.declare_lost(id, token, now_).has_value();
             if (declared) apply(h, Lost{id, "its guardian says so", now_, true});
           });
         });

@@ -1,18 +1,6 @@
 #include "tests/rendezvous/simulation/simulation.hpp"
 
 namespace tensorplay::rendezvous::simulation {
-namespace {
-
-/// The store's words about an owner that is lost: only whose will it was is used here.
-AgentId owner_of(const std::string& message) {
-  return message;
-}
-template <class Loss>
-AgentId owner_of(const Loss& loss) {
-  return loss.message;
-}
-
-}  // namespace
 
 Simulation::Store* Simulation::store_of(const ConnectionPtr& connection) {
   auto& store = hosts_[connection->store_host].store;
@@ -177,7 +165,7 @@ void Simulation::arm(Host& host) {
       if (!h.store || h.store->instance != instance || h.store->will_tick != due) return;
       h.store->will_tick.reset();
       for (const auto& loss : h.store->wills.tick(now_)) {
-        const auto agent = owner_of(loss);
+        const AgentId agent = loss.message;
         const auto gone = h.store->heard[agent] + lease_ + kill_;
         say("h" + std::to_string(h.index) + " has lost " + agent);
         apply(h, Lost{agent, "no answer", gone, false});
