@@ -120,3 +120,46 @@ TEST_CASE("nothing that was sent is lost when a rank destroys its group right af
             }) == all_well(4));
   }
 }
+
+TEST_CASE("calls of different sizes, tags or kinds end with an error at the deadline, never with wrong elements") {
+  const auto end_both = [](const std::function<void(int)>& body) {
+    const auto endings = run_ranks(2, body);
+    for (const auto& ending : endings) REQUIRE_FALSE(ending.empty());
+    return endings[0] + endings[1];
+  };
+  constexpr auto kLimit = 200ms;
+  using Catch::Contains;
+  for (const std::int64_t count : {3, 300'000}) {
+    REQUIRE_THAT(end_both([&](int rank) { all_reduce(ones({count + rank}), {.timeout = kLimit}); }),
+                 Contains("DETAIL tells"));
+  }
+  for (const int longer : {0, 1}) {
+    end_both([&](int rank) {
+      const Tensor mine = ones({rank == longer ? 5 : 3});
+      rank == 0 ? send(mine, {.dst = 1, .timeout = kLimit}) : void(recv(mine, {.src = 0, .timeout = kLimit}));
+    });
+    end_both([&](int rank) {
+      // The root's part is over once its message is taken; here nobody takes it.
+      broadcast(ones({rank == longer ? 5 : 3}), {.timeout = kLimit});
+    });
+  }
+  end_both([&](int rank) {
+    if (rank == 0) all_reduce(ones({3}), {.timeout = kLimit});
+    if (rank == 1) broadcast(ones({3}), {.timeout = kLimit});
+  });
+  REQUIRE_THAT(end_both([&](int rank) {
+                 const Tensor mine = ones({3});
+                 rank == 0 ? send(mine, {.dst = 1, .timeout = kLimit})
+                           : void(recv(mine, {.src = 0, .tag = 1, .timeout = kLimit}));
+               }),
+               Contains("another size or tag"));
+}
+
+TEST_CASE("the error of a group's operation has the global rank beside the group's") {
+  const auto endings = run_ranks(3, [](int rank) {
+    const auto group = new_group({.ranks = {0, 2}});
+    if (rank == 0) all_reduce(ones({1}), {.group = group, .timeout = 200ms});
+    if (rank == 2) recv(ones({1}), {.src = 0, .group = group});
+  });
+  REQUIRE_THAT(endings[0], Catch::Contains("rank 1 (global rank 2) on"));
+}

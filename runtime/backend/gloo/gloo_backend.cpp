@@ -12,8 +12,10 @@ namespace {
 /// How long a group that is destroyed lets its queued operations go on.
 constexpr std::chrono::milliseconds kDrainLimit = std::chrono::seconds(5);
 
-/// Slots: a collective's number and 16 bits for its steps; transfers.cpp and vigil.cpp have the rest.
-constexpr int kStepBits = 16;
+/// A small number, never 0, for the name of a collective.
+std::uint64_t kind_of(OpType type) {
+  return 1 + static_cast<std::uint64_t>(type);
+}
 
 Block block_of(const Packed& packed) {
   return {packed.data(), packed.bytes()};
@@ -56,18 +58,23 @@ GlooBackend::~GlooBackend() {
   shutdown();
 }
 
-Backend::WorkPtr GlooBackend::submit(const char* operation, const CallOptions& call, Run run) {
+Backend::WorkPtr GlooBackend::submit(OpType type, const CallOptions& call, Run run) {
   const auto limit = limit_of(call);
+  const std::string operation(to_string(type));
   return executor_.submit(operation, call.async_op,
-                          [this, operation, limit, run = std::move(run)](std::uint64_t sequence) {
-                            Operation context{mesh_, std::string(operation) + " #" + std::to_string(sequence),
-                                              sequence << kStepBits, limit, Deadline::after(limit)};
+                          [this, type, operation, limit, run = std::move(run)](std::uint64_t sequence) {
+                            Operation context{mesh_,
+                                              operation + " #" + std::to_string(sequence),
+                                              slot::of_sequence(sequence),
+                                              limit,
+                                              Deadline::after(limit),
+                                              kind_of(type)};
                             return run(context);
                           });
 }
 
 Backend::WorkPtr GlooBackend::broadcast(const Tensor& tensor, int root, const CallOptions& call) {
-  return submit("broadcast", call, [tensor, root](Operation& operation) {
+  return submit(OpType::BROADCAST, call, [tensor, root](Operation& operation) {
     Packed packed(tensor);
     run_broadcast(operation, packed.data(), packed.bytes(), root);
     packed.unpack();
@@ -76,7 +83,7 @@ Backend::WorkPtr GlooBackend::broadcast(const Tensor& tensor, int root, const Ca
 }
 
 Backend::WorkPtr GlooBackend::all_reduce(const Tensor& tensor, const ReduceOp& op, const CallOptions& call) {
-  return submit("all_reduce", call, [this, tensor, op](Operation& operation) {
+  return submit(OpType::ALLREDUCE, call, [this, tensor, op](Operation& operation) {
     Packed packed(tensor);
     run_all_reduce(operation, elements_of(packed), op, scratch_);
     packed.unpack();
@@ -85,7 +92,7 @@ Backend::WorkPtr GlooBackend::all_reduce(const Tensor& tensor, const ReduceOp& o
 }
 
 Backend::WorkPtr GlooBackend::reduce(const Tensor& tensor, int root, const ReduceOp& op, const CallOptions& call) {
-  return submit("reduce", call, [this, tensor, root, op](Operation& operation) {
+  return submit(OpType::REDUCE, call, [this, tensor, root, op](Operation& operation) {
     Packed packed(tensor);
     run_reduce(operation, elements_of(packed), root, op, scratch_);
     if (rank() == root) packed.unpack();
@@ -95,7 +102,7 @@ Backend::WorkPtr GlooBackend::reduce(const Tensor& tensor, int root, const Reduc
 
 Backend::WorkPtr GlooBackend::all_reduce_coalesced(const Tensors& tensors, const ReduceOp& op,
                                                    const CallOptions& call) {
-  return submit("all_reduce_coalesced", call, [this, tensors, op](Operation& operation) {
+  return submit(OpType::ALLREDUCE_COALESCED, call, [this, tensors, op](Operation& operation) {
     for (const auto& tensor : tensors) {
       Packed packed(tensor);
       run_all_reduce(operation, elements_of(packed), op, scratch_);
@@ -106,7 +113,7 @@ Backend::WorkPtr GlooBackend::all_reduce_coalesced(const Tensors& tensors, const
 }
 
 Backend::WorkPtr GlooBackend::all_gather(const Tensors& outputs, const Tensor& input, const CallOptions& call) {
-  return submit("all_gather", call, [outputs, input](Operation& operation) {
+  return submit(OpType::ALLGATHER, call, [outputs, input](Operation& operation) {
     const Packed packed(input);
     PackedList arriving(outputs);
     run_all_gather(operation, arriving.blocks, block_of(packed));
@@ -116,7 +123,7 @@ Backend::WorkPtr GlooBackend::all_gather(const Tensors& outputs, const Tensor& i
 }
 
 Backend::WorkPtr GlooBackend::all_gather_single(const Tensor& output, const Tensor& input, const CallOptions& call) {
-  return submit("all_gather_single", call, [this, output, input](Operation& operation) {
+  return submit(OpType::ALLGATHER_SINGLE, call, [this, output, input](Operation& operation) {
     const Packed packed(input);
     Packed arriving(output);
     run_all_gather(operation, pieces(arriving.data(), packed.bytes(), size()), block_of(packed));
@@ -126,7 +133,7 @@ Backend::WorkPtr GlooBackend::all_gather_single(const Tensor& output, const Tens
 }
 
 Backend::WorkPtr GlooBackend::gather(const Tensors& outputs, const Tensor& input, int root, const CallOptions& call) {
-  return submit("gather", call, [outputs, input, root](Operation& operation) {
+  return submit(OpType::GATHER, call, [outputs, input, root](Operation& operation) {
     const Packed packed(input);
     PackedList arriving(outputs);
     run_gather(operation, arriving.blocks, block_of(packed), root);
@@ -136,7 +143,7 @@ Backend::WorkPtr GlooBackend::gather(const Tensors& outputs, const Tensor& input
 }
 
 Backend::WorkPtr GlooBackend::scatter(const Tensor& output, const Tensors& inputs, int root, const CallOptions& call) {
-  return submit("scatter", call, [output, inputs, root](Operation& operation) {
+  return submit(OpType::SCATTER, call, [output, inputs, root](Operation& operation) {
     const PackedList leaving(inputs);
     Packed arriving(output);
     run_scatter(operation, block_of(arriving), leaving.blocks, root);
@@ -147,7 +154,7 @@ Backend::WorkPtr GlooBackend::scatter(const Tensor& output, const Tensors& input
 
 Backend::WorkPtr GlooBackend::reduce_scatter(const Tensor& output, const Tensors& inputs, const ReduceOp& op,
                                              const CallOptions& call) {
-  return submit("reduce_scatter", call, [this, output, inputs, op](Operation& operation) {
+  return submit(OpType::REDUCE_SCATTER, call, [this, output, inputs, op](Operation& operation) {
     Packed result(output);
     const PackedList leaving(inputs);
     std::vector<Elements> parts;
@@ -160,7 +167,7 @@ Backend::WorkPtr GlooBackend::reduce_scatter(const Tensor& output, const Tensors
 
 Backend::WorkPtr GlooBackend::reduce_scatter_single(const Tensor& output, const Tensor& input, const ReduceOp& op,
                                                     const CallOptions& call) {
-  return submit("reduce_scatter_single", call, [this, output, input, op](Operation& operation) {
+  return submit(OpType::REDUCE_SCATTER_SINGLE, call, [this, output, input, op](Operation& operation) {
     Packed result(output);
     const Packed packed(input);
     std::vector<Elements> parts;
@@ -174,7 +181,7 @@ Backend::WorkPtr GlooBackend::reduce_scatter_single(const Tensor& output, const 
 }
 
 Backend::WorkPtr GlooBackend::all_to_all(const Tensors& outputs, const Tensors& inputs, const CallOptions& call) {
-  return submit("all_to_all", call, [outputs, inputs](Operation& operation) {
+  return submit(OpType::ALLTOALL, call, [outputs, inputs](Operation& operation) {
     const PackedList leaving(inputs);
     PackedList arriving(outputs);
     run_all_to_all(operation, arriving.blocks, leaving.blocks);
@@ -184,14 +191,14 @@ Backend::WorkPtr GlooBackend::all_to_all(const Tensors& outputs, const Tensors& 
 }
 
 Backend::WorkPtr GlooBackend::barrier(const CallOptions& call) {
-  return submit("barrier", call, [](Operation& operation) {
+  return submit(OpType::BARRIER, call, [](Operation& operation) {
     run_barrier(operation);
     return Tensors{};
   });
 }
 
 void GlooBackend::monitored_barrier(std::chrono::milliseconds timeout, bool wait_all_ranks) {
-  submit("monitored_barrier", {timeout, false}, [timeout, wait_all_ranks](Operation& operation) {
+  submit(OpType::MONITORED_BARRIER, {timeout, false}, [timeout, wait_all_ranks](Operation& operation) {
     MonitoredBarrier(operation, timeout).run(wait_all_ranks);
     return Tensors{};
   });

@@ -51,7 +51,7 @@ class GlooBackend final : public Backend {
  private:
   using Run = std::function<std::vector<Tensor>(Operation&)>;
 
-  WorkPtr submit(const char* operation, const CallOptions& call, Run run);
+  WorkPtr submit(OpType type, const CallOptions& call, Run run);
 
   Mesh mesh_;
   Scratch scratch_;  // Used by the running collective alone.

@@ -13,7 +13,8 @@
 
 namespace tensorplay::distributed {
 
-Mesh::Mesh(const BackendOptions& options, Deadline deadline) : rank_(options.rank), size_(options.size) {
+Mesh::Mesh(const BackendOptions& options, Deadline deadline)
+    : rank_(options.rank), size_(options.size), global_ranks_(options.global_ranks) {
   if (size_ == 1) {
     hosts_ = {base::short_host_name()};
     addresses_ = {""};
@@ -42,7 +43,11 @@ std::vector<int> Mesh::peers() const {
 
 std::string Mesh::name_of(int peer) const {
   if (peer == kAnyPeer) return "any rank";
-  return "rank " + std::to_string(peer) + " on " + hosts_[static_cast<std::size_t>(peer)];
+  const auto p = static_cast<std::size_t>(peer);
+  std::string name = "rank " + std::to_string(peer);
+  if (p < global_ranks_.size() && global_ranks_[p] != peer)
+    name += " (global rank " + std::to_string(global_ranks_[p]) + ")";
+  return name + " on " + hosts_[p];
 }
 
 std::string Mesh::names_of(const std::vector<int>& peers) const {

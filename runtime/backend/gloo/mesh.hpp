@@ -38,7 +38,7 @@ class Mesh {
   int size() const noexcept { return size_; }
   std::vector<int> peers() const;
 
-  /// "rank 2 on node1"
+  /// "rank 2 on node1", "rank 1 (global rank 3) on node1"
   std::string name_of(int peer) const;
   std::string names_of(const std::vector<int>& peers) const;
 
@@ -67,6 +67,7 @@ class Mesh {
 
   int rank_;
   int size_;
+  std::vector<int> global_ranks_;
   std::vector<std::string> hosts_;      // Of each rank, for messages.
   std::vector<std::string> addresses_;  // Likewise.
 

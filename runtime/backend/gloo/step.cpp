@@ -64,13 +64,14 @@ void Step::post(int peer, void* data, std::size_t bytes, bool is_receive) {
   if (bytes == 0) return;
   transfers_.push_back({context_->createUnboundBuffer(data, bytes), peer, is_receive});
   auto& buffer = *transfers_.back().buffer;
+  const auto slot = slot_ | slot::of_shape(bytes, operation_.kind);
   try {
     if (peer == Mesh::kAnyPeer) {
-      buffer.recv(operation_.mesh.peers(), slot_);
+      buffer.recv(operation_.mesh.peers(), slot);
     } else if (is_receive) {
-      buffer.recv(peer, slot_);
+      buffer.recv(peer, slot);
     } else {
-      buffer.send(peer, slot_);
+      buffer.send(peer, slot);
     }
   } catch (const std::exception& error) {
     fail(transfers_.size() - 1, error.what());
@@ -156,6 +157,8 @@ void Step::fail(std::size_t first, const std::string& gloo_text) {
     text += "connection closed by " + operation_.mesh.names_of(lost) + " (" + gloo_text + ")";
   } else {
     text += "timed out after " + describe(operation_.limit) + ": still waiting for " + operation_.mesh.names_of(late);
+    text += operation_.kind == 0 ? ", or it sends or expects another size or tag"
+                                 : ", or its call is another or of another size (TP_DISTRIBUTED_DEBUG=DETAIL tells)";
   }
   operation_.mesh.abort(text);
   throw DistBackendError(text);

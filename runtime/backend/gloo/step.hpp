@@ -21,7 +21,30 @@ struct Operation {
   std::uint64_t first_slot;  ///< Each step takes the next; the same numbers on all ranks, and used by nobody else.
   std::chrono::milliseconds limit;
   Deadline deadline;
+  std::uint64_t kind = 0;  ///< Differs from operation to operation.
 };
+
+/// How Gloo's 64-bit slots, by which it matches messages, are divided: a bit for point-to-point, what is left of size
+/// and kind, then tag, or sequence number and step. Messages of calls that differ thus never meet: Gloo would end the
+/// process when one is longer than its receiver expects, and fill a longer receiver in part.
+namespace slot {
+
+inline constexpr int kStepBits = 16;
+inline constexpr int kShapeShift = 48;
+inline constexpr std::uint64_t kShapeMask = 0x7fff;
+inline constexpr std::uint64_t kPointToPoint = std::uint64_t{1} << 63;
+
+constexpr std::uint64_t of_sequence(std::uint64_t sequence) noexcept {
+  return (sequence & 0xffffffff) << kStepBits;
+}
+
+/// Sizes that differ by less than 32 KiB, and kinds that differ, never give the same.
+constexpr std::uint64_t of_shape(std::size_t bytes, std::uint64_t kind) noexcept {
+  const std::uint64_t size = bytes;
+  return ((size ^ (size >> 15) ^ (size >> 30) ^ (size >> 45) ^ (kind << 10)) & kShapeMask) << kShapeShift;
+}
+
+}  // namespace slot
 
 /// Sends and receives that go on together, and the wait for all of them.
 ///

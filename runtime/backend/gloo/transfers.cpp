@@ -9,9 +9,6 @@ namespace {
 
 constexpr std::size_t kMostThreads = 32;
 
-/// A set top bit and the tag: no collective comes to these numbers.
-constexpr std::uint64_t kPointToPoint = std::uint64_t{1} << 63;
-
 }  // namespace
 
 struct Transfers::Transfer {
@@ -20,7 +17,7 @@ struct Transfers::Transfer {
       : kind(transfer_kind),
         tensor(moved),
         packed(moved),
-        operation{mesh, std::move(what), kPointToPoint | static_cast<std::uint64_t>(tag), limit,
+        operation{mesh, std::move(what), slot::kPointToPoint | static_cast<std::uint64_t>(tag), limit,
                   Deadline::after(limit)} {}
 
   void post(int peer) {

@@ -320,8 +320,13 @@ Backend::WorkPtr MpiBackend::transfer(bool is_send, const Tensor& tensor, int pe
                  entry.what);
     });
   }
-  entry.complete = [work, tensor, flat, is_send](const MPI_Status& status) {
+  entry.complete = [work, tensor, flat, is_send, what = entry.what](const MPI_Status& status) {
     if (!is_send) {
+      int got = 0;
+      MPI_Get_count(&status, mpi::type_of(flat.dtype()), &got);
+      if (const auto last = flat.numel() % kPiece; got != last && !(last == 0 && got == kPiece)) {
+        throw DistBackendError(what + ": " + std::to_string(got) + " elements came, not " + std::to_string(last));
+      }
       bring_back(flat, tensor);
       work->set_source_rank(status.MPI_SOURCE);
     }

@@ -129,7 +129,11 @@ void Requests::run() {
         keep_forever(entry->memory);
         entry->fail(error, entry->requests);
       } else {
-        entry->complete(status);
+        try {
+          entry->complete(status);
+        } catch (...) {
+          entry->fail(std::current_exception(), entry->requests);
+        }
       }
       entry = mine.erase(entry);
       has_progress = true;
