@@ -151,8 +151,9 @@ TEST_CASE("a monitored barrier that one of two spawned ranks does not enter") {
   }
   ::unsetenv("MASTER_ADDR");
   ::unsetenv("MASTER_PORT");
+  // Closed or reset, as the end of rank 1's process comes about.
   REQUIRE_THAT(text, Catch::Contains("Rank 1 failed to pass monitoredBarrier in 2000 ms\n Original exception:\n") &&
-                         Catch::Contains("onnection closed by peer [") && Catch::Contains("]:"));
+                         Catch::Contains("pair.cc") && Catch::Contains("by peer") && Catch::Contains("]:"));
 }
 
 // class reduce_op: deprecated enum-like class for reduction operations: SUM, PRODUCT, MIN, and MAX.
