@@ -46,6 +46,7 @@ std::vector<const OptionSpec*> options_beginning_with(std::string_view written, 
   std::vector<const OptionSpec*> theirs, ours;
   for (const OptionSpec& spec : option_table()) {
     if (!is_known_to(spec, front) || !spec.name.starts_with(prefix)) continue;
+    if (spec.id == OptionId::kHostMember || spec.id == OptionId::kStdinLifeline) continue;  // No person's.
     (spec.origin == OptionOrigin::kTprun ? ours : theirs).push_back(&spec);
   }
   return theirs.empty() ? ours : theirs;
@@ -119,6 +120,12 @@ class Scanner {
   }
 
   void take_long() {
+    const std::size_t first = next_;
+    const OptionSpec& spec = take_long_option();
+    line_.places.push_back({spec.id, first, next_});
+  }
+
+  const OptionSpec& take_long_option() {
     const std::string& word = words_[next_++];
     const OptionSpec& spec = find_long_option(name_of(word), front_);
     const auto equals = word.find('=');
@@ -128,6 +135,7 @@ class Scanner {
     } else {
       set(spec, equals != std::string::npos ? word.substr(equals + 1) : take_value(spec));
     }
+    return spec;
   }
 
   /// "-r3", "-r=3", "-r 3", "-m", and flags run together with what follows: "-mr3".

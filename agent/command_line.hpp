@@ -16,6 +16,12 @@ namespace tensorplay::agent {
 
 struct CommandLine {
   Settings settings;  ///< Only what the command line says.
+  /// Which words each long option took: [first, last) of the words given.
+  struct Place {
+    OptionId id;
+    std::size_t first, last;
+  };
+  std::vector<Place> places;
   bool has_program = false;
   std::vector<std::string> program;  ///< The program and its words, as written; empty without one.
 };

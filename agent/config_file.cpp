@@ -42,7 +42,7 @@ std::string scalar_text(const std::string& place, const toml::node& node) {
 
 bool takes_list(OptionId id) {
   return id == OptionId::kLocalRanksFilter || id == OptionId::kSignalsToHandle || id == OptionId::kRdzvEndpoint ||
-         id == OptionId::kDuplicateStdoutFilters || id == OptionId::kDuplicateStderrFilters;
+         id == OptionId::kHosts || id == OptionId::kDuplicateStdoutFilters || id == OptionId::kDuplicateStderrFilters;
 }
 
 std::string list_text(const std::string& place, OptionId id, const toml::array& list) {

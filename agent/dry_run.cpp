@@ -116,7 +116,7 @@ std::string dry_run_text(const LaunchPlan& plan, const EnvironmentView& environm
   line("workers here", std::to_string(plan.nproc_per_node) + ", role " + plan.role);
   line("nodes",
        nodes_text(plan) + (plan.max_nodes == 1 ? "" : ", this one has node rank " + std::to_string(plan.node_rank)));
-  if (!plan.scheduler.empty()) line("scheduler", plan.scheduler);
+  if (!plan.scheduler.empty()) line(plan.scheduler.starts_with("--hosts") ? "hosts" : "scheduler", plan.scheduler);
   line("rendezvous",
        plan.rdzv.backend + " at " + (plan.rdzv.endpoint.empty() ? "a place of its own" : plan.rdzv.endpoint));
   for (const auto& [key, value] : plan.rdzv.conf) line("", key + "=" + value);

@@ -3,6 +3,7 @@
 /// an option's environment variable again.
 #pragma once
 
+#include "agent/hosts/host_list.hpp"
 #include "rendezvous/discovery/discovery.hpp"
 
 #include <chrono>
@@ -93,8 +94,10 @@ struct LaunchPlan {
   std::optional<std::chrono::milliseconds> restart_window = std::nullopt;  ///< Restarts come back after this.
   int no_progress_limit = 0;  ///< Restarts in a row without progress that end the job; 0: no such rule.
   std::chrono::milliseconds progress_after{60'000};  ///< An attempt that ran for so long made progress.
-  std::string scheduler;        ///< What tprun concluded about where it runs, in a line; empty: nothing.
-  bool says_scheduler = false;  ///< Shown to people by default, not only at INFO: on the first of many nodes.
+  std::string scheduler;         ///< What tprun concluded about where it runs, in a line; empty: nothing.
+  bool says_scheduler = false;   ///< Shown to people by default, not only at INFO: on the first of many nodes.
+  std::vector<HostEntry> hosts;  ///< --hosts: this process starts a tprun on each of them, and no worker itself.
+  std::string ssh_command;       ///< With what.
   ProgramPlan program;
   LoggingPlan logging;
   NumaBinding numa_binding = NumaBinding::kNone;

@@ -46,7 +46,12 @@ class Planner {
   }
 
   LaunchPlan make(const std::vector<std::string>& program) {
-    scheduler_ = choose_scheduler_facts(settings_, around(), read_choice(settings_, OptionId::kScheduler));
+    const std::string scheduler = read_choice(settings_, OptionId::kScheduler);
+    if (auto facts = choose_host_facts(settings_, around(), plan_)) {
+      scheduler_ = std::move(*facts);
+    } else {
+      scheduler_ = choose_scheduler_facts(settings_, around(), scheduler);
+    }
     read_size();
     plan_rendezvous(settings_, inputs_.machine, scheduler_, plan_);
     read_workers();
@@ -54,6 +59,8 @@ class Planner {
     read_failure();
     read_output();
     read_torchrun_only();
+    // The first host says it for all.
+    if (scheduler_.name == "hosts" && scheduler_.node_index > 0) plan_.notes.clear();
     return std::move(plan_);
   }
 
@@ -305,6 +312,7 @@ LaunchRequest read_launch_request(const LaunchInputs& inputs) {
   Settings settings = line.settings;
   if (settings.is_given(OptionId::kHelp)) return {Action::kHelp, "", {}};
   if (settings.is_given(OptionId::kVersion)) return {Action::kVersion, "", {}};
+  if (settings.is_on(OptionId::kStdinLifeline)) return {Action::kRelay, "", {}};
   if (settings.is_given(OptionId::kPrintCompletion)) {
     return {Action::kPrintCompletion, read_choice(settings, OptionId::kPrintCompletion), {}};
   }

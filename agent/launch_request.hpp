@@ -12,7 +12,7 @@
 
 namespace tensorplay::agent {
 
-enum class Action { kLaunch, kDryRun, kDryRunJson, kHelp, kVersion, kPrintCompletion };
+enum class Action { kLaunch, kRelay, kDryRun, kDryRunJson, kHelp, kVersion, kPrintCompletion };
 
 struct LaunchInputs {
   std::vector<std::string> argv;  ///< All of it; argv[0] decides the front.

@@ -140,7 +140,24 @@ constexpr std::array<OptionSpec, kOptionCount> kTable = {{
      true, true, "the address by which the other nodes reach this one", ""},
     {OptionId::kScheduler, OptionGroup::kNodes, kValue, kTprun, "scheduler", 0, "NAME", "auto",
      "auto|none|slurm|pbs|lsf|sge|openmpi|hydra|kubernetes", ValueHint::kChoice, false, true,
-     "the batch scheduler whose facts are used; none ignores it", ""},
+     "the batch scheduler whose facts are used; none ignores it",
+     "By itself tprun reads where it runs when no rendezvous option is given, and takes several nodes only for what can "
+     "mean nothing else."},
+    {OptionId::kHosts, OptionGroup::kNodes, kValue, kTprun, "hosts", 0, "HOST[:N],...", "", "", ValueHint::kNone, false,
+     true, "start a tprun on each of these hosts through ssh; N workers there",
+     "Without a scheduler. The hosts need tprun and the working folder at the same paths, and a login without a "
+     "password. The environment is passed on; what the workers print comes back line by line; when this tprun stops, "
+     "or is killed, everything stops."},
+    {OptionId::kHostfile, OptionGroup::kNodes, kValue, kTprun, "hostfile", 0, "FILE", "", "", ValueHint::kFile, false,
+     true, "the same with hosts from a file, one a line: n1 slots=8",
+     "n1:8 and Grid Engine's lines will do too; a host on several lines has a worker for each (PBS)."},
+    {OptionId::kSshCommand, OptionGroup::kNodes, kValue, kTprun, "ssh-command", 0, "COMMAND", "ssh", "",
+     ValueHint::kNone, false, true, "how to reach the hosts: run as COMMAND HOST WORDS",
+     "Words are separated by blanks: \"ssh -p 2222 -i key\", \"qrsh -inherit\". It must pass standard input on."},
+    {OptionId::kHostMember, OptionGroup::kNodes, kValue, kTprun, "host-member", 0, "FACTS", "", "", ValueHint::kNone,
+     false, false, "which of the hosts this is: given by --hosts to what it starts, not by people", ""},
+    {OptionId::kStdinLifeline, OptionGroup::kNodes, kFlag, kTprun, "stdin-lifeline", 0, "", "", "", ValueHint::kNone,
+     false, false, "what --hosts starts on a host: not for people", ""},
 
     // ---- Look before you leap ------------------------------------------------------------------------------------
     {OptionId::kDryRun, OptionGroup::kInspect, kFlag, kTprun, "dry-run", 0, "", "", "", ValueHint::kNone, false, true,

@@ -155,11 +155,12 @@ class RendezvousPlanner {
   /// taken on one of them moves the meeting to the next host, and a lost host is followed by another one.
   void plan_scheduled() {
     constexpr std::size_t kHosts = 3;
-    const std::size_t hosts = std::min({kHosts, scheduler_.hosts.size(), static_cast<std::size_t>(plan_.max_nodes)});
+    const auto& places = scheduler_.meeting.empty() ? scheduler_.hosts : scheduler_.meeting;
+    const std::size_t hosts = std::min({kHosts, places.size(), static_cast<std::size_t>(plan_.max_nodes)});
     rdzv_.backend = "c10d";
     for (const std::uint16_t port : scheduler_.ports) {
       for (std::size_t i = 0; i < hosts; ++i) {
-        const std::string& host = scheduler_.hosts[i];
+        const std::string& host = places[i];
         rdzv_.endpoints.push_back({host, port});
         rdzv_.endpoint += (rdzv_.endpoint.empty() ? "" : ",") + format_endpoint(host, port);
       }

@@ -6,6 +6,7 @@
 #include "agent/scheduler/facts.hpp"
 #include "agent/settings.hpp"
 
+#include <optional>
 #include <string_view>
 
 namespace tensorplay::agent {
@@ -16,6 +17,11 @@ bool gives_rendezvous(const Settings& settings);
 /// What the scheduler knows, as far as it may be used: nothing with a rendezvous option (unless --scheduler names one)
 /// or for a job that is meant to be on one node. `choice` is --scheduler's value.
 SchedulerFacts choose_scheduler_facts(const Settings& settings, const Surroundings& around, std::string_view choice);
+
+/// What --hosts and --hostfile make of the plan: its hosts, and the facts of the first one. On a host that they have
+/// started only the latter, as told by --host-member; there
+/// --hosts is refused, and that of a file or a variable ignored. nullopt without either. Throws UsageError.
+std::optional<SchedulerFacts> choose_host_facts(const Settings& settings, const Surroundings& around, LaunchPlan& plan);
 
 /// The number of nodes where the user gives none; else a check that there are that many, and a range cut to what there
 /// is. Also plan.scheduler, and the hint among the notes.

@@ -23,6 +23,7 @@ struct SchedulerFacts {
   std::optional<int> nodes;          ///< That each run a tprun of this job; nullopt: the scheduler does not tell.
   int node_index = 0;                ///< This node's, from 0.
   std::vector<std::string> hosts;    ///< In the order of their indexes; empty where the scheduler does not tell.
+  std::vector<std::string> meeting;  ///< How the first ones are reached, where their names will not do; else empty.
   std::optional<int> workers_here;   ///< GPUs of the job on this node, or slots, where that is told.
   std::string run_id;                ///< The same on all nodes, another for each job, step and restart.
   std::vector<std::uint16_t> ports;  ///< Where to meet on hosts[0] and its successors: all nodes derive the same ones.

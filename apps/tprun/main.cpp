@@ -4,6 +4,8 @@
 #include "agent/dry_run.hpp"
 #include "agent/error_file.hpp"
 #include "agent/help.hpp"
+#include "agent/hosts/host_run.hpp"
+#include "agent/hosts/relay.hpp"
 #include "agent/launch.hpp"
 #include "agent/launch_request.hpp"
 #include "agent/run_report.hpp"
@@ -20,6 +22,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <unistd.h>
 
@@ -78,6 +81,12 @@ int launch(const agent::LaunchPlan& plan) {
   return plan.program.startup_errno != 0 ? refuse(plan) : agent::run_launch(plan);
 }
 
+/// Where tprun lies, under the name it was called by: the name decides what it does.
+std::string own_path(const agent::Machine& machine, const std::string& called_as) {
+  const std::filesystem::path name = std::filesystem::path(called_as).filename();
+  return (std::filesystem::absolute(machine.own_folders().front()) / name).lexically_normal().string();
+}
+
 int run(int argc, char** argv) {
   const std::string called_as = argc > 0 ? argv[0] : "tprun";
   const agent::ThisMachine machine(called_as);
@@ -91,12 +100,19 @@ int run(int argc, char** argv) {
       return print(agent::version_text() + "\n");
     case agent::Action::kPrintCompletion:
       return print(agent::completion_script(request.shell, agent::front_of(called_as)));
+    case agent::Action::kRelay:
+      return agent::run_relay();
     case agent::Action::kDryRun:
       return print(agent::dry_run_text(request.plan, environment));
     case agent::Action::kDryRunJson:
       return print(agent::dry_run_json(request.plan, environment));
     case agent::Action::kLaunch:
       break;
+  }
+  if (!request.plan.hosts.empty()) {
+    std::vector<std::string> words(argv, argv + argc);
+    words.front() = own_path(machine, called_as);
+    return agent::run_on_hosts(request.plan, words);
   }
   agent::load_secret(environment, request.plan.rdzv);
   return launch(request.plan);
