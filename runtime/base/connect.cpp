@@ -1,4 +1,5 @@
 // connect_to: all addresses of a host raced against each other, attempt after attempt, until the deadline.
+#include "runtime/base/log.hpp"
 #include "runtime/base/socket.hpp"
 #include "tensorplay/distributed/errors.hpp"
 
@@ -143,7 +144,7 @@ UniqueFd connect_to(const std::string& host, std::uint16_t port, Deadline deadli
   std::minstd_rand random{std::random_device{}()};
   std::uniform_real_distribution<double> jitter(0.5, 1.5);
   double pause_ms = static_cast<double>(pacing.first.count());
-  while (true) {
+  for (int number = 1;; ++number) {
     auto tried = attempt(host, port, deadline);
     if (tried.fd) {
       set_blocking(tried.fd.get(), true);
@@ -151,6 +152,10 @@ UniqueFd connect_to(const std::string& host, std::uint16_t port, Deadline deadli
       return std::move(tried.fd);
     }
     const auto where = "connecting to " + format_host_port(host, port);
+    if (log::is_on(log::Level::kInfo)) {
+      log::write_limited(log::Level::kInfo, where,
+                         where + ": attempt " + std::to_string(number) + " failed: " + tried.reason);
+    }
     if (!tried.waiting_can_help) throw SocketError(where + ": " + tried.reason);
     const auto pause = std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double, std::milli>(pause_ms * jitter(random)));

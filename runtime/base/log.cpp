@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cstdio>
 #include <memory>
 #include <mutex>
 
@@ -19,6 +20,8 @@ constexpr std::size_t kManyKeys = 1024;
 
 spdlog::level::level_enum library_level(Level level) {
   switch (level) {
+    case Level::kTrace:
+      return spdlog::level::trace;
     case Level::kDebug:
       return spdlog::level::debug;
     case Level::kInfo:
@@ -109,7 +112,8 @@ class Writer {
 std::optional<Level> parse_level(std::string_view text) {
   std::string word(text);
   std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::toupper(c); });
-  if (word == "DEBUG" || word == "TRACE") return Level::kDebug;
+  if (word == "TRACE") return Level::kTrace;
+  if (word == "DEBUG") return Level::kDebug;
   if (word == "INFO" || word == "0") return Level::kInfo;
   if (word == "WARNING" || word == "WARN" || word == "1") return Level::kWarning;
   if (word == "ERROR" || word == "2") return Level::kError;
@@ -117,9 +121,24 @@ std::optional<Level> parse_level(std::string_view text) {
   return std::nullopt;
 }
 
+Level effective_level(std::optional<std::string_view> cpp_level, std::optional<std::string_view> debug_level) {
+  const Level level = cpp_level ? parse_level(*cpp_level).value_or(Level::kWarning) : Level::kWarning;
+  if (level != Level::kInfo || !debug_level) return level;
+  std::string word(*debug_level);
+  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::toupper(c); });
+  if (word == "DETAIL") return Level::kTrace;
+  return word == "INFO" ? Level::kDebug : level;
+}
+
 Level level_from_environment() {
-  const auto text = env_knob(env::kCppLogLevel);
-  return text ? parse_level(*text).value_or(Level::kWarning) : Level::kWarning;
+  const auto cpp_level = env_knob(env::kCppLogLevel);
+  static std::atomic<bool> is_told{false};
+  if (cpp_level && !parse_level(*cpp_level) && !is_told.exchange(true)) {
+    std::fprintf(stderr,
+                 "tensorplay: TP_CPP_LOG_LEVEL=%s: not a level; give INFO, WARNING, ERROR or FATAL, or 0 to 3\n",
+                 cpp_level->c_str());
+  }
+  return effective_level(cpp_level, env_knob(env::kDistributedDebug));
 }
 
 void configure(Options options) {

@@ -3,7 +3,8 @@
 /// Only log.cpp knows the logging library, so everything else compiles fast and does not depend on it. A message that
 /// is not shown costs one relaxed load: give a lambda where making the text costs something.
 /// By default lines go to stderr from level WARNING up; TP_CPP_LOG_LEVEL or TORCH_CPP_LOG_LEVEL (DEBUG, INFO, WARNING,
-/// ERROR, FATAL, or 0 to 3 from INFO to FATAL) say otherwise. A program calls configure() to speak in its own name.
+/// ERROR, FATAL, or 0 to 3 from INFO to FATAL) say otherwise. With INFO, TP_DISTRIBUTED_DEBUG=INFO adds debug lines and
+/// DETAIL everything, as in c10d. A program calls configure() to speak in its own name.
 /// Thread rules: everything may be called from any thread; a line is never torn. Nothing here throws once the text
 /// is made.
 #pragma once
@@ -20,13 +21,17 @@
 
 namespace tensorplay::base::log {
 
-enum class Level : int { kDebug, kInfo, kWarning, kError, kOff };
+enum class Level : int { kTrace, kDebug, kInfo, kWarning, kError, kOff };
 
 /// The level that a word or digit names, in any case; nullopt for anything else. FATAL and 3 show nothing but errors
 /// that end the process, which this library reports by exception: they mean kOff.
 std::optional<Level> parse_level(std::string_view text);
 
-/// What the environment asks for; WARNING when it asks for nothing, or for what parse_level does not know.
+/// What the two variables together ask for, nullopt where one is unset. An unknown level counts as WARNING.
+Level effective_level(std::optional<std::string_view> cpp_level, std::optional<std::string_view> debug_level);
+
+/// What the environment asks for; WARNING when it asks for nothing. One line on stderr for what parse_level does not
+/// know.
 Level level_from_environment();
 
 struct Options {
@@ -57,6 +62,10 @@ void write_lazily(Level level, Text&& text) {
   }
 }
 
+template <typename Text>
+void trace(Text&& text) {
+  write_lazily(Level::kTrace, std::forward<Text>(text));
+}
 template <typename Text>
 void debug(Text&& text) {
   write_lazily(Level::kDebug, std::forward<Text>(text));

@@ -60,6 +60,7 @@ CheckedBackend::~CheckedBackend() {
 }
 
 void CheckedBackend::compare(const std::string& what, const Fingerprint& mine, const CallOptions& call) {
+  base::log::trace([&] { return what + " in group " + options().group_name + ": " + mine.text; });
   if (size() == 1 || cannot_compare_) return;
   std::string difference;
   try {

@@ -249,7 +249,13 @@ struct DistributedDataParallel::State {
 };
 
 DistributedDataParallel::DistributedDataParallel(Model model, DistributedDataParallelOptions options)
-    : state_(std::make_unique<State>(std::move(model), std::move(options))) {}
+    : state_(std::make_unique<State>(std::move(model), std::move(options))) {
+  base::log::debug([&] {
+    std::string text = "DistributedDataParallel is made:";
+    for (const auto& [name, value] : get_ddp_logging_data()) text.append(" ").append(name).append("=").append(value);
+    return text;
+  });
+}
 DistributedDataParallel::~DistributedDataParallel() = default;
 DistributedDataParallel::DistributedDataParallel(DistributedDataParallel&&) noexcept = default;
 DistributedDataParallel& DistributedDataParallel::operator=(DistributedDataParallel&&) noexcept = default;

@@ -1,5 +1,6 @@
 #include "runtime/store/store_connection.hpp"
 
+#include "runtime/base/log.hpp"
 #include "runtime/base/socket.hpp"
 #include "runtime/store/wire_codec.hpp"
 #include "tensorplay/distributed/errors.hpp"
@@ -97,6 +98,7 @@ std::string& StoreConnection::begin(const char* operation, std::string_view key)
     unanswered_.clear();
   }
   operation_ = operation;
+  base::log::trace([&] { return endpoint_ + ": " + operation + (key.empty() ? "" : " " + std::string(key)); });
   key_.assign(key);
   sent_at_ = Deadline::Clock::now();
   out_.clear();

@@ -112,3 +112,19 @@ TEST_CASE("the level comes from the environment, the house's own name first") {
   ::unsetenv("TP_CPP_LOG_LEVEL");
   ::unsetenv("TORCH_CPP_LOG_LEVEL");
 }
+
+TEST_CASE("the two variables together mean what they mean in c10d") {
+  using base::log::effective_level;
+  using base::log::Level;
+  for (const char* debug : {"", "OFF", "INFO", "DETAIL"}) {
+    REQUIRE(effective_level("ERROR", debug) == Level::kError);
+    REQUIRE(effective_level("3", debug) == Level::kOff);
+    REQUIRE(effective_level("warning", debug) == Level::kWarning);
+    REQUIRE(effective_level(std::nullopt, debug) == Level::kWarning);
+    REQUIRE(effective_level("loud", debug) == Level::kWarning);
+  }
+  REQUIRE(effective_level("INFO", std::nullopt) == Level::kInfo);
+  REQUIRE(effective_level("0", "OFF") == Level::kInfo);
+  REQUIRE(effective_level("info", "Info") == Level::kDebug);
+  REQUIRE(effective_level("INFO", "DETAIL") == Level::kTrace);
+}
