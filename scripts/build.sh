@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Configures and builds a preset: build.sh [release|debug|asan|tsan] [target...]
-# Programs land in <build folder>/bin. Uses all cores; JOBS=N for fewer.
+# Programs land in <build folder>/bin, tests and benchmarks in <build folder>/tests-bin. Uses all cores; JOBS=N for fewer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}

@@ -15,13 +15,14 @@ import tempfile
 import time
 
 BIN = pathlib.Path(os.environ.get("TP_BIN_DIR", "build/bin")).resolve()
+TESTS_BIN = BIN.parent / "tests-bin"
 WORKERS = 8
 LINES = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
 ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
 
 
 def shell_cases(folder):
-    writer = BIN / "line_writer"
+    writer = TESTS_BIN / "line_writer"
     all_of = " ".join(str(i) for i in range(WORKERS))
     tprun = f"{BIN}/tprun --nproc-per-node={WORKERS} --log-dir={folder}/logs"
     return {

@@ -9,6 +9,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 BIN = Path(os.environ["TP_BIN_DIR"])
+TESTS_BIN = Path(os.environ["TP_TESTS_BIN_DIR"])
 
 
 @contextlib.contextmanager
@@ -46,7 +47,7 @@ def run(command, seconds=120, **environment):
 
 
 def driver(tags, **environment):
-    return run([BIN / "store_interop_driver", tags], **environment)
+    return run([TESTS_BIN / "store_interop_driver", tags], **environment)
 
 
 def test_every_operation_of_torchs_client_works_on_our_server(torch_python):
@@ -95,7 +96,7 @@ def test_files_are_shared_whoever_began_them_and_removed_by_the_last(torch_pytho
         assert torch.stdout.readline() == "closed\n"
         assert not torchs.exists()
 
-        with running([BIN / "store_interop_driver", "[file_first]"], TP_FILE=str(ours)) as driving:
+        with running([TESTS_BIN / "store_interop_driver", "[file_first]"], TP_FILE=str(ours)) as driving:
             while not ours.exists() or b"written by tprun" not in ours.read_bytes():
                 assert driving.poll() is None
             torch.stdin.write("go\n")

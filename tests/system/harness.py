@@ -10,6 +10,7 @@ import subprocess
 import time
 
 BIN = pathlib.Path(os.environ.get("TP_BIN_DIR", "build/bin")).resolve()
+TESTS_BIN = pathlib.Path(os.environ.get("TP_TESTS_BIN_DIR", BIN.parent / "tests-bin")).resolve()
 TPRUN = BIN / "tprun"
 TPSTORE = BIN / "tpstore"
 PYTHON = "/usr/bin/python3"

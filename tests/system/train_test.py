@@ -9,10 +9,10 @@ import subprocess
 
 import pytest
 
-from harness import BIN, TPSTORE, clean_environment, finish, running, tprun, wait_for
+from harness import BIN, TESTS_BIN, TPSTORE, clean_environment, finish, running, tprun, wait_for
 
 TRAIN = BIN / "train"
-FAILING_WORKER = BIN / "failing_worker"
+FAILING_WORKER = TESTS_BIN / "failing_worker"
 SHORT = ("--steps=600", "--print-every=10", "--checkpoint-every=20", "--hidden=32", "--batch-size=8")
 CULPRIT_ROUNDS = int(os.environ.get("TP_CULPRIT_ROUNDS", "20"))
 """100 in the full run: the culprit is named each time, or the test fails."""
