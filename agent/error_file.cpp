@@ -2,7 +2,7 @@
 
 #include "agent/atomic_file.hpp"
 #include "agent/terminal_text.hpp"
-#include "rendezvous/failure_judgement.hpp"
+#include "rendezvous/failure_words.hpp"
 #include "runtime/base/fd.hpp"
 
 #include <nlohmann/json.hpp>
@@ -27,10 +27,52 @@ constexpr std::size_t kReadAtMost = std::size_t{1} << 20;
 constexpr std::size_t kMessageAtMost = std::size_t{16} << 10;
 constexpr std::size_t kTracebackAtMost = std::size_t{32} << 10;
 
+/// What a terminal and a log can show: valid UTF-8, no control characters but line ends and tabs, no escape sequences.
+std::string showable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const unsigned char c = static_cast<unsigned char>(text.front());
+    std::size_t length = 1;
+    if (c == 0x1B) {
+      length = escape_length(text);
+    } else if (c == '\n' || c == '\t' || (c >= 0x20 && c < 0x7F)) {
+      out += text.front();
+    } else if (c >= 0x80) {
+      length = utf8_length(text);
+      // U+0080 to U+009F are control characters too.
+      const bool is_control = length == 2 && c == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;
+      if (length == 0) out += '?';
+      if (!is_control) out += text.substr(0, length);
+      length = std::max(length, std::size_t{1});
+    }
+    text.remove_prefix(length);
+  }
+  return out;
+}
+
+/// Words whose quotes are part of how somebody wrote them down, not of what is said: "\"no data\"".
+std::string_view without_quotes(std::string_view text) {
+  const bool is_quoted = text.size() > 1 && (text.front() == '"' || text.front() == '\'') &&
+                         text.back() == text.front() && text.find(text.front(), 1) == text.size() - 1;
+  return is_quoted ? text.substr(1, text.size() - 2) : text;
+}
+
 std::string first_part(std::string text, std::size_t most) {
   if (text.size() <= most) return text;
   text.resize(most);
   return valid_utf8(text) + " ...";
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const std::size_t start = text.find_first_not_of(kBlanks);
+  if (start == std::string_view::npos) return {};
+  return text.substr(start, text.find_last_not_of(kBlanks) - start + 1);
+}
+
+std::string message_of(std::string_view text) {
+  const std::string shown = showable(text);
+  return first_part(std::string(without_quotes(trimmed(shown))), kMessageAtMost);
 }
 
 /// A traceback's news is at its end.
@@ -53,9 +95,13 @@ class Picker : public nlohmann::json_sax<json> {
 
   bool null() override { return value_done(); }
   bool boolean(bool value) override { return take_text(value ? "true" : "false"); }
-  bool number_integer(number_integer_t value) override { return take_number(static_cast<double>(value)); }
-  bool number_unsigned(number_unsigned_t value) override { return take_number(static_cast<double>(value)); }
-  bool number_float(number_float_t value, const string_t&) override { return take_number(value); }
+  bool number_integer(number_integer_t value) override {
+    return take_number(static_cast<double>(value), std::to_string(value));
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    return take_number(static_cast<double>(value), std::to_string(value));
+  }
+  bool number_float(number_float_t value, const string_t& written) override { return take_number(value, written); }
   bool string(string_t& value) override {
     if (is_at("timestamp")) {
       char* end = nullptr;
@@ -82,7 +128,7 @@ class Picker : public nlohmann::json_sax<json> {
     if (last_token.size() > 1 && last_token[0] == '"' && !is_taken) {
       std::string text = last_token.substr(1);
       for (std::size_t at = 0; (at = text.find("\\n", at)) != std::string::npos;) text.replace(at, 2, "\n");
-      take_text(valid_utf8(text));
+      take_text(text);
     }
     return false;
   }
@@ -108,14 +154,14 @@ class Picker : public nlohmann::json_sax<json> {
 
   bool take_text(const std::string& value) {
     if ((is_at("message") && path_.size() <= 2) || path_.empty()) {
-      found.message = first_part(value, kMessageAtMost);
+      found.message = message_of(value);
       has_message = true;
     } else if (is_at("py_callstack") || is_at("traceback")) {
-      found.traceback = last_part(value, kTracebackAtMost);
+      found.traceback = last_part(showable(value), kTracebackAtMost);
     }
     return true;
   }
-  bool take_number(double value) {
+  bool take_number(double value, const std::string& written) {
     if (is_at("timestamp")) {
       take_time(value);
       return true;
@@ -125,7 +171,7 @@ class Picker : public nlohmann::json_sax<json> {
       has_exact_time_ = found.thrown_at.has_value();
       return true;
     }
-    return path_.empty() ? true : take_text(json(value).dump());
+    return path_.empty() ? true : take_text(written);
   }
   void take_time(double seconds) {
     if (has_exact_time_) return;
@@ -140,13 +186,6 @@ bool is_printable(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) {
     return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' && c != '\r' && c != 0x1B;
   });
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const std::size_t start = text.find_first_not_of(kBlanks);
-  if (start == std::string_view::npos) return {};
-  return text.substr(start, text.find_last_not_of(kBlanks) - start + 1);
 }
 
 /// At most kReadAtMost bytes of a regular file; empty for anything else.
@@ -174,7 +213,7 @@ std::optional<ErrorFileContents> parse_error_text(std::string_view text) {
     // No JSON: words are words all the same.
     if (!is_printable(text)) return std::nullopt;
     ErrorFileContents contents;
-    contents.message = first_part(valid_utf8(text), kMessageAtMost);
+    contents.message = message_of(text);
     return contents;
   }
   Picker picker;
@@ -199,7 +238,8 @@ void add_error_file(rendezvous::WorkerFailure& failure, const std::string& path)
 
 std::string parent_error_text(const rendezvous::WorkerFailure& root_cause) {
   std::string message = root_cause.message;
-  if (message.empty()) message = rendezvous::describe_end(root_cause);
+  // With its subject: the launcher above puts words of its own in front.
+  if (message.empty()) message = rendezvous::describe_failure(root_cause, false);
   const double time = root_cause.thrown_at.value_or(root_cause.ended_at);
   const json object = {{"message",
                         {{"message", message},

@@ -4,6 +4,7 @@
 #include "agent/stderr_tail.hpp"
 #include "agent/terminal_text.hpp"
 #include "rendezvous/failure_judgement.hpp"
+#include "rendezvous/failure_words.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -15,10 +16,6 @@ using rendezvous::WorkerFailure;
 
 constexpr std::size_t kTracebackLines = 20;
 constexpr std::size_t kEarlierAttempts = 5;
-
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
 
 bool is_many_hosts(const RunReport& report) {
   const auto& failures = report.finish->failures;
@@ -37,39 +34,6 @@ std::string job_name(const RunReport& report) {
   if (says_something(report.run_id)) return report.run_id;
   const std::string name = report.program.substr(report.program.rfind('/') + 1);
   return name.empty() ? "the job" : name;
-}
-
-/// The error a worker told: in its error file, else as Python's traceback or C++'s terminate put it on stderr. Empty
-/// when there is none.
-std::string told_error(const WorkerFailure& failure) {
-  if (!failure.message.empty()) return first_line(failure.message);
-  constexpr std::string_view kWhat = "  what():  ";
-  const auto& lines = failure.last_lines;
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    if (line->starts_with(kWhat)) return line->substr(kWhat.size());
-    if (line->find("Traceback (most recent call last):") == std::string::npos) continue;
-    // Behind the calls, which are indented, stands the exception.
-    const auto exception = std::find_if(line.base(), lines.end(),
-                                        [](const std::string& text) { return !text.empty() && text.front() != ' '; });
-    return exception == lines.end() ? std::string() : *exception;
-  }
-  return {};
-}
-
-std::string sentence(const WorkerFailure& failure, bool with_host) {
-  std::string text = "rank " + std::to_string(failure.rank);
-  if (with_host && !failure.host.empty()) text += " on " + failure.host;
-  if (failure.is_startup_failure) {
-    text += " could not be started";
-    if (!failure.message.empty()) text += ": " + first_line(failure.message);
-    return text;
-  }
-  const std::string error = cut_to_columns(told_error(failure), 200);
-  if (failure.signal == 0 && !error.empty()) {
-    return text + " failed with " + error + " (exit code " + std::to_string(failure.exit_code) + ")";
-  }
-  if (failure.signal == SIGABRT && !error.empty()) return text + " died of SIGABRT: " + error;
-  return text + " " + rendezvous::describe_end(failure);
 }
 
 std::string when(const RunReport& report, const WorkerFailure& cause) {
@@ -98,7 +62,8 @@ bool contains_line(const std::vector<std::string>& lines, const std::string& tex
 }
 
 /// What the cause said of itself: its stderr, and its error file where that adds something.
-void add_words(std::string& out, const WorkerFailure& cause, const ReportStyle& style) {
+void add_words(std::string& out, const RunReport& report, const ReportStyle& style) {
+  const WorkerFailure& cause = *report.finish->root_cause;
   const std::string rank = "rank " + std::to_string(cause.rank) + "'s ";
   const auto message = quotable_lines(cause.message, kTracebackLines, false);
   const auto traceback = quotable_lines(cause.traceback, kTracebackLines, false);
@@ -113,7 +78,13 @@ void add_words(std::string& out, const WorkerFailure& cause, const ReportStyle& 
       add_quote(out, rank + (traceback.empty() ? "error:" : "traceback, from its error file:"), lines, style);
     }
   }
-  if (!cause.last_lines.empty()) add_quote(out, rank + "last lines on stderr:", cause.last_lines, style);
+  if (cause.last_lines.empty()) return;
+  const auto& in_sight = report.ranks_in_sight;
+  if (cause.host == report.host && std::find(in_sight.begin(), in_sight.end(), cause.rank) != in_sight.end()) {
+    out += "\n  " + rank + "last lines on stderr are above\n";
+  } else {
+    add_quote(out, rank + "last lines on stderr:", cause.last_lines, style);
+  }
 }
 
 std::string hint(const WorkerFailure& cause) {
@@ -142,8 +113,8 @@ void add_earlier_attempts(std::string& out, const RunReport& report, bool with_h
   if (skipped > 0) out += "    (" + std::to_string(skipped) + " more)\n";
   for (std::size_t i = skipped; i < earlier.size(); ++i) {
     const WorkerFailure& failure = earlier[i]->failures.front();
-    out += "    " + std::to_string(earlier[i]->restart_count + 1) + ": " + sentence(failure, with_host) + " after " +
-           duration_text(failure.runtime_seconds) + "\n";
+    out += "    " + std::to_string(earlier[i]->restart_count + 1) + ": " +
+           rendezvous::describe_failure(failure, with_host) + " after " + duration_text(failure.runtime_seconds) + "\n";
   }
 }
 
@@ -158,12 +129,9 @@ std::string end_in_brief(const WorkerFailure& failure) {
   if (kind == rendezvous::FailureKind::kPeerLost && failure.followed_from >= 0) return "lost its peer";
   std::string text =
       failure.signal != 0 ? rendezvous::signal_name(failure.signal) : "exit code " + std::to_string(failure.exit_code);
+  if (failure.dumped_core) text += " (core dumped)";
   if (failure.out_of_memory) text += " (out of memory)";
   return text;
-}
-
-std::string describe_failure(const WorkerFailure& failure) {
-  return sentence(failure, true);
 }
 
 std::string render_failure_report(const RunReport& report, const ReportStyle& style) {
@@ -177,9 +145,9 @@ std::string render_failure_report(const RunReport& report, const ReportStyle& st
     return out + "\n\n  exit code " + std::to_string(report.exit_code) + " (" + exit_code_owner(report) + ")\n";
   }
   const bool with_host = is_many_hosts(report);
-  out += sentence(*cause, with_host) + when(report, *cause) + "\n\n";
+  out += rendezvous::describe_failure(*cause, with_host) + when(report, *cause) + "\n\n";
   out += render_failure_table(*report.finish, {style, with_host});
-  add_words(out, *cause, style);
+  add_words(out, report, style);
   add_earlier_attempts(out, report, with_host);
   if (const std::string text = hint(*cause); !text.empty()) out += "\n  hint: " + text + "\n";
   if (!report.log_folder.empty()) out += "\n  logs: " + report.log_folder + "\n";

@@ -20,8 +20,4 @@ std::string render_failure_report(const RunReport& report, const ReportStyle& st
 /// "stopped by tprun", "connection closed".
 std::string end_in_brief(const rendezvous::WorkerFailure& failure);
 
-/// One failure as one sentence without a full stop, for the line that says why a restart happens:
-/// "rank 2 on n2 died of SIGSEGV", "rank 0 on n1 failed with ValueError: no data (exit code 1)".
-std::string describe_failure(const rendezvous::WorkerFailure& failure);
-
 }  // namespace tensorplay::agent

@@ -81,6 +81,7 @@ WorkerEnded NodeRound::ended(const WorkerExit& exit) {
   failure.pid = exit.pid;
   failure.exit_code = exit.exit_code;
   failure.signal = exit.signal;
+  failure.dumped_core = exit.dumped_core;
   failure.stopped_by_us = exit.stopped_by_us;
   failure.ended_at = exit.ended_at_unix;
   failure.runtime_seconds = std::chrono::duration<double>(exit.ended_at - exit.started_at).count();

@@ -37,6 +37,7 @@ ordered_json to_json(const rendezvous::WorkerFailure& failure) {
   object["pid"] = failure.pid;
   object["exit_code"] = code_or_null(failure.exit_code, failure.signal);
   object["signal"] = signal_or_null(failure.signal);
+  object["dumped_core"] = failure.dumped_core;
   object["ended"] = rendezvous::describe_end(failure);
   object["stopped_by_tprun"] = failure.stopped_by_us;
   object["out_of_memory"] = failure.out_of_memory;

@@ -60,6 +60,8 @@ struct RunReport {
   int exit_code = 0;    ///< What tprun exits with.
   int stop_signal = 0;  ///< Non-zero: tprun was stopped by it and ends by it.
   std::vector<AttemptRecord> attempts;
+  /// Ranks of the last attempt whose last lines on stderr stand right above the report: not quoted in it again.
+  std::vector<int> ranks_in_sight;
   std::optional<rendezvous::FinishOrder>
       finish;  ///< The leader's last word, with the root cause; absent when none came.
 };

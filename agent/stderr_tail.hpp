@@ -1,6 +1,8 @@
 /// The last lines of a stream, for the failure report: a few kilobytes of its end, and nothing else kept.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,10 @@ class StderrTail {
 
   void add(std::string_view bytes);
   std::vector<std::string> lines(std::size_t count) const;
+
+  /// What had been shown on tprun's stderr, in bytes of all workers, when the last of these was; empty when these are
+  /// not shown there.
+  std::optional<std::uint64_t> shown_until;
 
  private:
   std::string kept_;

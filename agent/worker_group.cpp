@@ -123,6 +123,7 @@ struct WorkerGroup::Impl {
     exit.local_rank = local_rank;
     exit.pid = info.si_pid;
     (info.si_code == CLD_EXITED ? exit.exit_code : exit.signal) = info.si_status;
+    exit.dumped_core = info.si_code == CLD_DUMPED;
     exit.stopped_by_us = worker.stopped_by_us;
     exit.started_at = worker.started_at;
     exit.ended_at = Clock::now();

@@ -27,6 +27,7 @@ struct WorkerExit {
   pid_t pid = -1;
   int exit_code = 0;  ///< 0 when a signal ended it.
   int signal = 0;
+  bool dumped_core = false;    ///< The kernel wrote a core file.
   bool stopped_by_us = false;  ///< We had sent it a signal that stops.
   std::chrono::steady_clock::time_point started_at;
   std::chrono::steady_clock::time_point ended_at;

@@ -88,6 +88,10 @@ void WorkerStream::take(std::string_view bytes, Clock::time_point now) {
   last_data_ = now;
   if (routes_.tail) routes_.tail->add(bytes);
   if (routes_.file) routes_.file->bytes(std::string(bytes), quota_);
+  if (routes_.console && routes_.console->target == shared_.stderr_target) {
+    shared_.shown_on_stderr += bytes.size();
+    if (routes_.tail) routes_.tail->shown_until = shared_.shown_on_stderr;
+  }
   if (!routes_.console && !routes_.filtered) return;
   if (assembly_) {
     take_lines(bytes, now);

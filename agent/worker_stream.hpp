@@ -33,10 +33,12 @@ struct StreamRoutes {
 /// What the streams of a run share.
 struct StreamShared {
   asio::io_context& loop;
-  std::vector<char> buffer;         ///< Read into by one stream at a time.
-  std::size_t quota = 0;            ///< Bytes of one stream that may wait to be written.
-  std::function<void()> want_tick;  ///< Somebody waits for the next tick.
-  std::function<void()> on_end;     ///< A stream has come to its end.
+  std::vector<char> buffer;                     ///< Read into by one stream at a time.
+  std::size_t quota = 0;                        ///< Bytes of one stream that may wait to be written.
+  std::function<void()> want_tick;              ///< Somebody waits for the next tick.
+  std::function<void()> on_end;                 ///< A stream has come to its end.
+  std::shared_ptr<OutputTarget> stderr_target;  ///< tprun's own stderr.
+  std::uint64_t shown_on_stderr = 0;            ///< Bytes that all streams have sent there.
 };
 
 /// Thread rules: loop thread only; owned by shared_ptr, as handlers hold on to it.

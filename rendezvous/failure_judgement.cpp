@@ -185,8 +185,9 @@ std::string describe_end(const WorkerFailure& failure) {
   if (was_overtaken(failure)) return "failed, and was stopped before it had ended";
   if (failure.is_startup_failure) return "could not be started";
   if (failure.out_of_memory && failure.signal == SIGKILL) return "was killed for lack of memory (SIGKILL)";
-  const auto end = failure.signal != 0 ? "died of " + signal_name(failure.signal)
-                                       : "ended with exit code " + std::to_string(failure.exit_code);
+  auto end = failure.signal != 0 ? "died of " + signal_name(failure.signal)
+                                 : "ended with exit code " + std::to_string(failure.exit_code);
+  if (failure.dumped_core) end += " (core dumped)";
   return failure.out_of_memory ? end + " after a child of it was killed for lack of memory" : end;
 }
 

@@ -44,7 +44,8 @@ Verdict judge(std::vector<WorkerFailure> failures);
 /// Whether an error text speaks of a lost peer: "Connection closed by peer", "Broken pipe", ncclRemoteError, ...
 bool speaks_of_lost_peer(const std::string& text);
 
-/// "died of SIGSEGV", "ended with exit code 7", "was killed for lack of memory (SIGKILL)", "could not be started".
+/// "died of SIGSEGV (core dumped)", "ended with exit code 7", "was killed for lack of memory (SIGKILL)", "could not be
+/// started".
 std::string describe_end(const WorkerFailure& failure);
 
 /// What tprun's exit code becomes for it: its own, or 128 + its signal; 1 for one that had failed by itself when our

@@ -1,5 +1,6 @@
 #include "rendezvous/membership.hpp"
 
+#include "rendezvous/failure_words.hpp"
 #include "tensorplay/distributed/exit_codes.hpp"
 
 #include <algorithm>
@@ -320,9 +321,9 @@ void Membership::settle() {
                   verdict);
   }
   const auto& cause = *verdict.root_cause;
-  const auto what = "rank " + std::to_string(cause.rank) + " on " + cause.host + " " + describe_end(cause);
+  const auto what = describe_failure(cause, members_.size() > 1);
   if (cause.is_startup_failure) {
-    return finish(exit_code_of(cause), what + ": a program that cannot be started is not restarted", verdict);
+    return finish(exit_code_of(cause), what + "; a program that cannot be started is not restarted", verdict);
   }
   if (!unkillable_on_.empty()) {
     return finish(exit_code_of(cause), what + ": not restarted, a process on " + unkillable_on_ + " cannot be killed",

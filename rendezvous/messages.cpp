@@ -26,6 +26,7 @@ void fields(Archive& a, Message& m) requires std::is_same_v<std::remove_const_t<
   a("exit_code", m.exit_code);
   a("signal", m.signal);
   a("stopped_by_us", m.stopped_by_us);
+  a("dumped_core", m.dumped_core);
   a("out_of_memory", m.out_of_memory);
   a("is_startup_failure", m.is_startup_failure);
   a("ended_at", m.ended_at);

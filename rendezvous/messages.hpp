@@ -30,6 +30,7 @@ struct WorkerFailure {
   int exit_code = 0;                    ///< As wait(2) gives it; 0 when a signal ended it.
   int signal = 0;                       ///< 0 when it exited.
   bool stopped_by_us = false;           ///< Our own stop signal was sent before it ended.
+  bool dumped_core = false;             ///< A signal ended it and the kernel wrote a core file.
   bool out_of_memory = false;           ///< The kernel's OOM killer took it or a child of it.
   bool is_startup_failure = false;      ///< execve itself failed: never restarted.
   double ended_at = 0;                  ///< Unix time, seconds, when its end was seen.

@@ -87,6 +87,23 @@ TEST_CASE("forms that are read") {
   }
 }
 
+TEST_CASE("what a terminal cannot show does not reach it, and numbers stay as they were written") {
+  const auto message = [](const std::string& text) {
+    const auto read = parse_error_text(text);
+    return read ? read->message : "(none)";
+  };
+  CHECK(message(R"({"message": 5})") == "5");
+  CHECK(message(R"({"message": 5.50})") == "5.50");
+  CHECK(message(R"({"message": "a\u0000b\u0007\u001b[31mred\u001b[0m\u009b2J\r\nnext\tline"})") ==
+        "abred2J\nnext\tline");
+  CHECK(message(R"({"message": "\"no data\""})") == "no data");
+  CHECK(message(R"({"message": "'a' and 'b'"})") == "'a' and 'b'");
+  CHECK(message("words \x1b[1mwith colour\xff") == "words with colour?");
+  const auto traceback = parse_error_text(R"({"traceback": "one\u001b[2K\ntwo\u0000"})");
+  REQUIRE(traceback);
+  CHECK(traceback->traceback == "one\ntwo");
+}
+
 TEST_CASE("texts that say nothing") {
   for (const std::string& text : {std::string(), std::string(" \n"), std::string("{}"), std::string("[1, 2]"),
                                   std::string(R"({"loss": 3, "step": {"message": 1, "x": {}}})"), std::string("null{"),
@@ -162,7 +179,7 @@ TEST_CASE("the launcher above gets torch's form with the error code") {
   write_parent_error_file(folder / "reply.json", failure);
   const auto object = nlohmann::json::parse(contents(folder / "reply.json"));
   CHECK(object["message"]["errorCode"] == -11);
-  CHECK(object["message"]["message"] == "died of SIGSEGV");
+  CHECK(object["message"]["message"] == "rank 3 died of SIGSEGV");
   CHECK(object["message"]["extraInfo"]["timestamp"] == "1700000001");
   failure.signal = 0;
   failure.exit_code = 7;

@@ -108,13 +108,31 @@ TEST_CASE("an exception on stderr is in the headline") {
   WorkerFailure root = failure(0, "n1", 0, 10);
   root.exit_code = 1;
   root.last_lines = {"Traceback (most recent call last):", "  File \"t.py\", line 3", "ValueError: no data", "bye"};
-  CHECK(describe_failure(root) == "rank 0 on n1 failed with ValueError: no data (exit code 1)");
-  root.exit_code = 0;
-  root.signal = SIGABRT;
-  root.last_lines = {"terminate called after throwing an instance of 'std::runtime_error'", "  what():  boom"};
-  CHECK(describe_failure(root) == "rank 0 on n1 died of SIGABRT: boom");
-  root.last_lines = {"Aborted"};
-  CHECK(describe_failure(root) == "rank 0 on n1 died of SIGABRT");
+  const std::string text = render_failure_report(report_of({root}, 1), {});
+  CHECK(text.find("job7 failed: rank 0 failed with ValueError: no data (exit code 1), ") != std::string::npos);
+}
+
+TEST_CASE("last lines that stand right above the report are not quoted in it") {
+  WorkerFailure root = failure(1, "n1", 1, 10);
+  root.exit_code = 3;
+  root.last_lines = {"a last word"};
+  RunReport report = report_of({root}, 3);
+  report.host = "n1";
+  report.ranks_in_sight = {1};
+  const std::string text = render_failure_report(report, {});
+  CHECK(text.find("\n  rank 1's last lines on stderr are above\n") != std::string::npos);
+  CHECK(text.find("a last word") == std::string::npos);
+  report.host = "n2";
+  CHECK(render_failure_report(report, {}).find("    | a last word\n") != std::string::npos);
+}
+
+TEST_CASE("a core file is told in the headline and in the table") {
+  WorkerFailure root = failure(0, "n1", 0, 10);
+  root.signal = SIGSEGV;
+  root.dumped_core = true;
+  const std::string text = render_failure_report(report_of({root}, 139), {});
+  CHECK(text.find("rank 0 died of SIGSEGV (core dumped), ") != std::string::npos);
+  CHECK(text.find("  SIGSEGV (core dumped)  ") != std::string::npos);
 }
 
 TEST_CASE("a program that cannot be started is told in the headline") {
