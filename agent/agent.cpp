@@ -1,5 +1,6 @@
 #include "agent/agent.hpp"
 
+#include "agent/open_file_limit.hpp"
 #include "agent/travelling_addresses.hpp"
 #include "agent/uninterruptible_watch.hpp"
 #include "rendezvous/failure_judgement.hpp"
@@ -89,6 +90,11 @@ EndAgent Agent::run() {
   status_.clear();
   report_.log_folder = output_.run_folder();
   report_.ended_at = unix_now();
+  if (!report_.attempts.empty()) {
+    for (const auto& failure : report_.attempts.back().failures) {
+      if (output_.is_in_sight(failure.local_rank)) report_.ranks_in_sight.push_back(failure.rank);
+    }
+  }
   if (!end_) throw std::logic_error("the agent's loop ran out of work");
   return *end_;
 }
@@ -166,11 +172,11 @@ void Agent::perform(const SpawnWorkers& action) {
     round_->started(group_.pids());
   } catch (const StartupFailure& e) {
     const auto running = group_.pids();
-    failure = round_->not_started(static_cast<int>(running.size()), e.what(), e.exit_code());
+    failure = round_->not_started(static_cast<int>(running.size()), with_open_file_limit(e.what()), e.exit_code());
     round_->started(running);
   } catch (const distributed::DistError& e) {
     // No worker was begun: nothing will be reported gone.
-    failure = round_->not_started(0, e.what(), distributed::exit_code::kInternalError);
+    failure = round_->not_started(0, with_open_file_limit(e.what()), distributed::exit_code::kInternalError);
     round_->started({});
     asio::post(loop_, [this] { on_gone(); });
   }
@@ -194,6 +200,7 @@ void Agent::perform(const StopWorkers& action) {
 
 void Agent::perform(const KillWorkers& action) {
   console_.say(Chatter::kInfo, "killing the workers: " + action.why);
+  is_forced_ = true;
   group_.kill_now();
 }
 
@@ -224,7 +231,7 @@ void Agent::on_exit(const WorkerExit& exit) {
 void Agent::on_gone() {
   const auto gone_at = std::chrono::steady_clock::now();
   round_->record().ended_at = unix_now();
-  output_.drain(kDrainLimit, [this, gone_at] {
+  output_.drain(is_forced_ ? kDrainLimit / 10 : kDrainLimit, [this, gone_at] {
     WorkersGone gone{round_->complete_failures(), left_unkillable_};
     close_round();
     timeline_ = RestartTimeline{};

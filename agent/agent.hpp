@@ -68,6 +68,7 @@ class Agent {
   std::optional<RestartTimeline> timeline_;  ///< Of the restart that led to this round, or is under way.
   std::optional<std::chrono::steady_clock::time_point> first_end_;
   bool left_unkillable_ = false;
+  bool is_forced_ = false;  ///< Somebody wants the end at once: no patience with a console.
   std::optional<EndAgent> end_;
   RunReport report_;
 };

@@ -35,7 +35,24 @@ std::string without_links(const std::string& path) {
   return real ? std::string(real.get()) : path;
 }
 
+std::string temporary_beside(const std::string& target) {
+  return target + ".tmp" + std::to_string(::getpid());
+}
+
 }  // namespace
+
+void check_can_be_written(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    if (S_ISDIR(status.st_mode)) fail(path, EISDIR);
+    if (::access(path.c_str(), W_OK) != 0) fail(path, errno);
+    return;
+  }
+  const std::string temporary = temporary_beside(without_links(path));
+  const base::UniqueFd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file) fail(path, errno);
+  ::unlink(temporary.c_str());
+}
 
 void write_file_atomically(const std::string& path, std::string_view text) {
   struct stat status = {};
@@ -45,7 +62,7 @@ void write_file_atomically(const std::string& path, std::string_view text) {
     return;
   }
   const std::string target = without_links(path);
-  const std::string temporary = target + ".tmp" + std::to_string(::getpid());
+  const std::string temporary = temporary_beside(target);
   base::UniqueFd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file) fail(path, errno);
   if (!write_all(file.get(), text) || ::rename(temporary.c_str(), target.c_str()) != 0) {

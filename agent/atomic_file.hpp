@@ -11,4 +11,7 @@ namespace tensorplay::agent {
 /// file system does.
 void write_file_atomically(const std::string& path, std::string_view text);
 
+/// Tries what that would do first, and leaves nothing behind. Throws the same.
+void check_can_be_written(const std::string& path);
+
 }  // namespace tensorplay::agent

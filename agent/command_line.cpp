@@ -168,6 +168,12 @@ class Scanner {
                        std::string(spec.value_name));
     }
     ++next_;
+    if (spec.hint == ValueHint::kFile) return word;
+    if (next_ == words_.size()) {
+      line_.last_taken = {spec.id, word};
+    } else if (word.ends_with(".py") && words_[next_].starts_with('-')) {
+      throw UsageError(took_the_program(spec, word));
+    }
     return word;
   }
 
@@ -185,6 +191,12 @@ class Scanner {
 
 bool is_known_to(const OptionSpec& spec, Front front) {
   return spec.origin != OptionOrigin::kTplaunch || front == Front::kTplaunch;
+}
+
+std::string took_the_program(const OptionSpec& spec, const std::string& word) {
+  const std::string name = "--" + std::string(spec.name);
+  return name + ": needs a value but " + word + ", a program, follows; give " + name + "=" +
+         std::string(spec.value_name) + " " + word;
 }
 
 CommandLine parse_command_line(std::span<const std::string> words, Front front) {

@@ -8,11 +8,18 @@
 #include "agent/launch_plan.hpp"
 #include "agent/settings.hpp"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace tensorplay::agent {
+
+/// A word that stood behind an option and was taken for its value: "--role train.py".
+struct TakenWord {
+  OptionId option;
+  std::string word;
+};
 
 struct CommandLine {
   Settings settings;  ///< Only what the command line says.
@@ -22,6 +29,7 @@ struct CommandLine {
     std::size_t first, last;
   };
   std::vector<Place> places;
+  std::optional<TakenWord> last_taken;  ///< When it was the last word of all: perhaps the program was meant.
   bool has_program = false;
   std::vector<std::string> program;  ///< The program and its words, as written; empty without one.
 };
@@ -29,6 +37,9 @@ struct CommandLine {
 /// `words` without the name of tprun itself. Throws UsageError for what is not an option, an ambiguous abbreviation, a
 /// missing value or a value given to a flag.
 CommandLine parse_command_line(std::span<const std::string> words, Front front);
+
+/// What to say when `word`, which was meant to be the program, was taken for the value of `spec`.
+std::string took_the_program(const OptionSpec& spec, const std::string& word);
 
 /// Options that `front` knows.
 bool is_known_to(const OptionSpec& spec, Front front);

@@ -6,6 +6,7 @@
 #include "agent/guardian_relay.hpp"
 #include "agent/guardian_wire.hpp"
 #include "agent/log_folder.hpp"
+#include "agent/open_file_limit.hpp"
 #include "agent/process_end.hpp"
 #include "agent/process_title.hpp"
 #include "agent/signal_intake.hpp"
@@ -65,7 +66,7 @@ Signals choose_signals(const GuardianOptions& options) {
 }
 
 int say_and_fail(const char* what) {
-  std::fprintf(stderr, "tprun: %s: %s\n", what, std::strerror(errno));
+  std::fprintf(stderr, "tprun: %s: %s\n", what, with_open_file_limit(std::strerror(errno)).c_str());
   return exit_code::kInternalError;
 }
 
@@ -234,7 +235,7 @@ class Guardian {
     try {
       result = agent_main(link);
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "tprun: internal error: %s\n", error.what());
+      std::fprintf(stderr, "tprun: internal error: %s\n", with_open_file_limit(error.what()).c_str());
     }
     link.close();
     if (!result.leaves_daemons) end_all_children(0ms, kOrderlyLimit);

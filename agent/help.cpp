@@ -76,7 +76,9 @@ class HelpPage {
     out_ += title("Examples") + "\n";
     const std::string flag = front_ == Front::kTplaunch ? " --use-env" : "";
     const std::vector<std::pair<std::string, std::string>> lines = {
-        {flag + " --nproc-per-node=4 train.py --epochs 3", "four workers, run by Python"},
+        {" --nproc-per-node=4 train.py --epochs 3",
+         front_ == Front::kTplaunch ? "four workers, run by Python as train.py --local-rank=N --epochs 3"
+                                    : "four workers, run by Python"},
         {flag + " --nproc-per-node=gpu --max-restarts=3 ./train", "one for each GPU, started again up to 3 times"},
         {flag + " --nproc-per-node=2 -r 3 -t 1 --log-dir=logs train.py", "keep their output, show stdout as well"},
         {flag + " --standalone --nproc-per-node=auto -m package.train", "a module, one worker for each GPU or CPU"},

@@ -7,6 +7,7 @@
 #include "agent/lone_meeting.hpp"
 #include "agent/loss_declaration.hpp"
 #include "agent/network_meeting.hpp"
+#include "agent/open_file_limit.hpp"
 #include "rendezvous/shared_secret.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
@@ -117,6 +118,10 @@ AgentResult run_agent(const LaunchPlan& plan, GuardianLink& link) {
     store.emplace(plan);
   } catch (const distributed::SocketError& e) {
     const std::string reason = e.what();
+    if (const auto named = with_open_file_limit(reason); named != reason) {
+      console.say(named);
+      return {.exit_code = exit_code::kInternalError};
+    }
     const bool is_taken = reason.find("in use") != reason.npos;
     console.say("the workers' store: " + reason +
                 (is_taken ? "; choose another --master-port, or none for any that is free"
@@ -151,7 +156,7 @@ int run_launch(const LaunchPlan& plan) {
     try {
       return run_agent(plan, link);
     } catch (const std::exception& e) {
-      base::log::error(std::string("internal error: ") + e.what());
+      base::log::error(std::string("internal error: ") + with_open_file_limit(e.what()));
       return {.exit_code = exit_code::kInternalError};
     }
   });

@@ -55,10 +55,14 @@ class Planner {
     read_size();
     plan_rendezvous(settings_, inputs_.machine, scheduler_, plan_);
     read_workers();
-    read_program(program);
     read_failure();
     read_output();
     read_torchrun_only();
+    if (program.empty()) {
+      throw UsageError(std::string("no program given; say what to run: ") + front_name(plan_.front) +
+                       " [options] PROGRAM [arguments], or see --help");
+    }
+    read_program(program);
     // The first host says it for all.
     if (scheduler_.name == "hosts" && scheduler_.node_index > 0) plan_.notes.clear();
     return std::move(plan_);
@@ -219,7 +223,8 @@ class Planner {
     logging.log_dir = settings_.value_or(OptionId::kLogDir, "");
     if (!logging.log_dir.empty() && logging.log_dir != "/dev/null") {
       const FileKind kind = inputs_.machine.kind_of(logging.log_dir);
-      if (kind != FileKind::kFolder && kind != FileKind::kMissing) {
+      // One that cannot be reached is told when it is tried.
+      if (kind != FileKind::kFolder && kind != FileKind::kMissing && kind != FileKind::kUnreachable) {
         throw UsageError(settings_.quoted(OptionId::kLogDir) + ": is not a folder; give one, or a name that is free");
       }
     }
@@ -304,6 +309,19 @@ const char* front_name(Front front) {
   return "tprun";
 }
 
+namespace {
+
+/// Whether a word that was taken for a value is what somebody would run.
+bool is_a_program(const std::string& word, const LaunchInputs& inputs) {
+  if (word.empty()) return false;
+  ProgramRequest request;
+  request.words = {word};
+  const ProgramPlan program = find_program(request, inputs.environment, inputs.machine);
+  return program.startup_errno == 0 || word.ends_with(".py");
+}
+
+}  // namespace
+
 LaunchRequest read_launch_request(const LaunchInputs& inputs) {
   const Front front = front_of(inputs.argv.empty() ? "tprun" : inputs.argv.front());
   const auto words = std::span(inputs.argv).subspan(inputs.argv.empty() ? 0 : 1);
@@ -328,9 +346,8 @@ LaunchRequest read_launch_request(const LaunchInputs& inputs) {
   if (settings.is_on(OptionId::kDryRun)) {
     request.action = settings.is_on(OptionId::kJson) ? Action::kDryRunJson : Action::kDryRun;
   }
-  if (!line.has_program) {
-    throw UsageError(std::string("no program given; say what to run: ") + front_name(front) +
-                     " [options] PROGRAM [arguments], or see --help");
+  if (const auto& taken = line.last_taken; taken && is_a_program(taken->word, inputs)) {
+    throw UsageError(took_the_program(option_spec(taken->option), taken->word));
   }
   request.plan = Planner(inputs, front, settings, std::move(notes)).make(line.program);
   return request;

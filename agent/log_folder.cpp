@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <unistd.h>
+#include <vector>
 
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -30,10 +31,11 @@ std::string random_name() {
 }
 
 /// In memory where there is such a place: on a disk, making and removing a folder may cost more than starting a worker.
-std::array<std::string, 2> private_parents() {
+std::vector<std::string> private_parents() {
   const auto chosen = base::env_value("TMPDIR");
-  const bool is_chosen = chosen && !chosen->empty();
-  return {is_chosen ? *chosen : std::string("/dev/shm"), temporary_folder()};
+  std::vector<std::string> parents{"/dev/shm", "/tmp"};
+  if (chosen && !chosen->empty()) parents.insert(parents.begin(), *chosen);
+  return parents;
 }
 
 std::string& chosen_name() {
@@ -55,6 +57,14 @@ std::string make_private_folder() {
   throw distributed::DistError("log folder " + path + ": " + std::strerror(error));
 }
 
+/// A log folder that was asked for, with all above it.
+void make_parent(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) fail(path, error ? error.value() : ENOTDIR);
+}
+
 /// Makes one folder; one that is there is as good.
 void make_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return;
@@ -72,17 +82,21 @@ std::string as_file_name(std::string text) {
 
 }  // namespace
 
+void check_log_parent(const std::string& log_dir) {
+  const std::string parent = log_dir.empty() ? temporary_folder() : log_dir;
+  if (!log_dir.empty()) make_parent(parent);
+  std::string probe = parent + "/.tprun_XXXXXX";
+  if (::mkdtemp(probe.data()) == nullptr) fail(parent, errno);
+  ::rmdir(probe.c_str());
+}
+
 void LogFolder::make_run() {
   std::string parent = log_dir_;
   if (parent.empty()) {
     parent = temporary_folder() + "/tprun_logs_XXXXXX";
     if (::mkdtemp(parent.data()) == nullptr) fail(parent, errno);
   } else {
-    std::error_code error;
-    std::filesystem::create_directories(parent, error);
-    if (!std::filesystem::is_directory(parent)) {
-      fail(parent, error ? error.value() : ENOTDIR);
-    }
+    make_parent(parent);
   }
   while (parent.size() > 1 && parent.ends_with('/')) parent.pop_back();
   for (;;) {

@@ -31,8 +31,12 @@ class LogFolder {
   int attempt_round_ = -1;
 };
 
+/// Whether a run's folder can be made below `log_dir` (made when it is not there; empty: TMPDIR). Throws DistError as
+/// LogFolder does; leaves nothing else.
+void check_log_parent(const std::string& log_dir);
+
 /// A private folder (mode 0700) for the error files of a run without a log folder: made when it is needed, gone with
-/// this object. It lies in TMPDIR, else in /dev/shm, else in /tmp.
+/// this object. It lies in TMPDIR, else in /dev/shm, else in /tmp; a TMPDIR that is missing is not made.
 class ErrorFolder {
  public:
   ErrorFolder() = default;

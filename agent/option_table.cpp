@@ -54,8 +54,8 @@ constexpr std::array<OptionSpec, kOptionCount> kTable = {{
      "physical cores for each of its GPUs. core-complex: one group of cores that share a last-level cache. Only CPUs "
      "that tprun may use are taken; numactl is not needed."},
     {OptionId::kStdin, OptionGroup::kProgram, kValue, kTprun, "stdin", 0, "WHO", "", "none|0|all", ValueHint::kChoice,
-     false, true, "who reads tprun's standard input: none, 0 (local rank 0) or all",
-     "By default a single worker inherits it; of several, local rank 0 does and the others read /dev/null."},
+     false, true, "who reads tprun's standard input: none, 0 (rank 0) or all",
+     "By default a single worker inherits it; of several, rank 0 does and the others read /dev/null."},
     {OptionId::kStartMethod, OptionGroup::kProgram, kValue, kTorchrun, "start-method", 0, "KIND", "",
      "spawn|fork|forkserver", ValueHint::kChoice, true, true,
      "accepted for torchrun's sake: has no meaning for programs", ""},
@@ -121,8 +121,9 @@ constexpr std::array<OptionSpec, kOptionCount> kTable = {{
      ValueHint::kNone, true, true, "where they meet; the same on every node", "The port of c10d is 29400 unless given, "
      "that of etcd 2379. An IPv6 address with a port stands in brackets. c10d and etcd take a list with commas: when a "
      "host is lost, its agents meet at the next one. For file: a folder that all nodes share."},
-    {OptionId::kRdzvId, OptionGroup::kNodes, kValue, kTorchrun, "rdzv-id", 0, "ID", "none", "", ValueHint::kNone, true,
-     true, "the run's name: TORCHELASTIC_RUN_ID and the prefix of its log folder", ""},
+    {OptionId::kRdzvId, OptionGroup::kNodes, kValue, kTorchrun, "rdzv-id", 0, "ID", "", "", ValueHint::kNone, true,
+     true, "the run's name: TORCHELASTIC_RUN_ID and the prefix of its log folder",
+     "Without it a job on one node draws a fresh UUID; with more nodes it is none."},
     {OptionId::kRdzvConf, OptionGroup::kNodes, kValue, kTorchrun, "rdzv-conf", 0, "KEY=VALUE,...", "", "",
      ValueHint::kNone, true, true, "timeouts and other settings of the rendezvous, such as join_timeout=600",
      "Keys: timeout, join_timeout, last_call_timeout, replacement_wait, close_timeout, heartbeat_timeout, keep_alive_interval, "

@@ -6,6 +6,13 @@
 
 namespace tensorplay::agent {
 
+namespace {
+
+/// How many times the limit a writer may stand still.
+constexpr int kPatience = 5;
+
+}  // namespace
+
 struct OutputDrain::Mailbox {
   std::mutex mutex;
   asio::io_context* loop = nullptr;  ///< Null once nobody waits.
@@ -24,7 +31,7 @@ OutputDrain::OutputDrain(asio::io_context& loop, std::vector<OutputWriter*> writ
   mailbox_->loop = &loop_;
   mailbox_->drain = this;
   bytes_seen_ = bytes_done();
-  arm();
+  arm(limit_);
   asio::post(loop_, [mailbox = mailbox_] {
     if (mailbox->drain != nullptr) mailbox->drain->stream_ended();
   });
@@ -42,8 +49,8 @@ std::uint64_t OutputDrain::bytes_done() const {
   return sum;
 }
 
-void OutputDrain::arm() {
-  timer_.expires_after(limit_);
+void OutputDrain::arm(std::chrono::milliseconds time) {
+  timer_.expires_after(time);
   timer_.async_wait([mailbox = mailbox_](const asio::error_code& error) {
     if (!error && mailbox->drain != nullptr) mailbox->drain->deadline_passed();
   });
@@ -55,9 +62,8 @@ void OutputDrain::deadline_passed() {
   if (!has_set_fences_) {
     streams_.give_up();
     stream_ended();
-    if (done_) arm();
   } else if (bytes_seen_ != before) {
-    arm();
+    arm(kPatience * limit_);
   } else {
     finish();
   }
@@ -65,25 +71,24 @@ void OutputDrain::deadline_passed() {
 
 void OutputDrain::stream_ended() {
   if (has_set_fences_ || !done_ || streams_.are_open()) return;
-  set_fences();
+  begin_fences();
 }
 
-void OutputDrain::set_fences() {
+void OutputDrain::begin_fences() {
   has_set_fences_ = true;
-  fences_left_ = writers_.size();
-  for (OutputWriter* writer : writers_) {
-    writer->fence([mailbox = mailbox_] {
-      const std::lock_guard lock(mailbox->mutex);
-      if (mailbox->loop == nullptr) return;
-      asio::post(*mailbox->loop, [mailbox] {
-        if (mailbox->drain != nullptr) mailbox->drain->fence_reached();
-      });
-    });
-  }
+  arm(kPatience * limit_);
+  set_next_fence();
 }
 
-void OutputDrain::fence_reached() {
-  if (--fences_left_ == 0) finish();
+void OutputDrain::set_next_fence() {
+  if (next_writer_ == writers_.size()) return finish();
+  writers_[next_writer_++]->fence([mailbox = mailbox_] {
+    const std::lock_guard lock(mailbox->mutex);
+    if (mailbox->loop == nullptr) return;
+    asio::post(*mailbox->loop, [mailbox] {
+      if (mailbox->drain != nullptr) mailbox->drain->set_next_fence();
+    });
+  });
 }
 
 void OutputDrain::finish() {

@@ -1,5 +1,6 @@
 /// The end of a round's output: waits until every stream has ended and everything is written, but not for ever. Who
-/// holds a pipe open after the deadline is given up; a console gets more time for as long as it takes bytes.
+/// holds a pipe open after the deadline is given up; a file or console gets five times as long, and more for as long as
+/// it takes bytes: a disk or a reader on a busy machine may stand still for seconds.
 #pragma once
 
 #include "agent/output_writer.hpp"
@@ -22,7 +23,8 @@ class OutputDrain {
     std::function<void()> give_up;   ///< End those.
   };
 
-  /// Begins. `done` is called from the loop, once, never from within this.
+  /// Begins. The writers are waited for in their order: who is told of another's errors comes behind it. `done` is
+  /// called from the loop, once, never from within this.
   OutputDrain(asio::io_context& loop, std::vector<OutputWriter*> writers, Streams streams,
               std::chrono::milliseconds limit, std::function<void()> done);
   ~OutputDrain();
@@ -36,10 +38,10 @@ class OutputDrain {
   /// Where the writers' threads report to; they may do so after this object and its loop are gone.
   struct Mailbox;
 
-  void arm();
+  void arm(std::chrono::milliseconds time);
   void deadline_passed();
-  void set_fences();
-  void fence_reached();
+  void begin_fences();
+  void set_next_fence();
   void finish();
   std::uint64_t bytes_done() const;
 
@@ -51,7 +53,7 @@ class OutputDrain {
   asio::steady_timer timer_;
   std::shared_ptr<Mailbox> mailbox_;
   std::uint64_t bytes_seen_ = 0;
-  std::size_t fences_left_ = 0;
+  std::size_t next_writer_ = 0;
   bool has_set_fences_ = false;
 };
 

@@ -20,7 +20,7 @@ class Lookup {
       : request_(request), environment_(environment), machine_(machine), name_(request.words.front()) {}
 
   ProgramPlan find() {
-    plan_.display_name = name_;
+    plan_.display_name = name_.empty() ? "''" : name_;
     if (request_.run_path) {
       by_python("--run-path: a script");
     } else if (request_.is_module) {

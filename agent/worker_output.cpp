@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <map>
+#include <set>
 #include <unistd.h>
 
 namespace tensorplay::agent {
@@ -86,13 +87,16 @@ struct WorkerOutput::Impl {
         stdin_mode(plan.stdin_mode),
         own_console(given == nullptr ? std::make_unique<Console>() : nullptr),
         console(given == nullptr ? *own_console : *given),
-        files([err = console.err()](const OutputTarget& target, int error) mutable {
+        // A full disk is full for all: one line for each error, not for each file.
+        files([err = console.err(), said = std::set<int>()](const OutputTarget& target, int error) mutable {
+          if (!said.insert(error).second) return;
           err.lines("tprun: " + target.name + ": " + std::strerror(error) +
-                        "; what does not fit is lost from this file, the job goes on\n",
+                        "; what does not fit is lost from the log files, the job goes on\n",
                     TerminalScreen::kNobody);
         }),
         log_folder(plan.logging.log_dir, plan.rdzv.run_id),
-        shared{loop_, std::vector<char>(), 0, [this] { want_tick(); }, [this] { stream_ended(); }},
+        shared{
+            loop_, std::vector<char>(), 0, [this] { want_tick(); }, [this] { stream_ended(); }, console.err().target},
         tick_timer(loop_) {
     const std::size_t pipes = 2 * static_cast<std::size_t>(std::max(nproc, 1));
     shared.quota = std::clamp(kQueuedTogether / pipes, std::size_t{32} << 10, 2 * kReadBuffer);
@@ -204,7 +208,10 @@ struct WorkerOutput::Impl {
     } else if (mask != 0 || !logging.log_dir.empty()) {
       const bool is_new = log_folder.run().empty();
       const std::string folder = log_folder.worker(round, local_rank);
-      if (is_new && logging.log_dir.empty()) console.say("logs are in " + log_folder.run());
+      // Where the user chose the folder, it is in the report too, and needs no line.
+      const std::string where = "logs are in " + log_folder.run();
+      if (is_new && logging.log_dir.empty()) console.say(where);
+      if (is_new && !logging.log_dir.empty()) console.say(Chatter::kInfo, where);
       stdio.error_file = folder + "/error.json";
       if ((mask & kStdout) != 0) stdio.stdout_log = folder + "/stdout.log";
       if ((mask & kStderr) != 0) stdio.stderr_log = folder + "/stderr.log";
@@ -260,8 +267,9 @@ WorkerStdio WorkerOutput::open(int round, int local_rank, int global_rank) {
 }
 
 void WorkerOutput::drain(std::chrono::milliseconds limit, std::function<void()> done) {
+  // What cannot be written to a file or to stdout is told on stderr: that one is the last.
   std::vector<OutputWriter*> writers{&impl_->files, impl_->console.err().writer};
-  if (impl_->console.out().writer != writers.back()) writers.push_back(impl_->console.out().writer);
+  if (impl_->console.out().writer != writers.back()) writers.insert(writers.begin() + 1, impl_->console.out().writer);
   OutputDrain::Streams streams;
   streams.are_open = [this] { return !impl_->streams.empty(); };
   streams.give_up = [this] { impl_->give_up_streams(); };
@@ -273,6 +281,13 @@ std::vector<std::string> WorkerOutput::last_lines(int local_rank, std::size_t co
   if (const auto tail = impl_->tails.find(local_rank); tail != impl_->tails.end()) return tail->second->lines(count);
   const auto log = impl_->stderr_logs.find(local_rank);
   return log == impl_->stderr_logs.end() ? std::vector<std::string>() : last_lines_of_file(log->second, count);
+}
+
+bool WorkerOutput::is_in_sight(int local_rank) const {
+  constexpr std::uint64_t kScreenful = 2000;
+  const auto tail = impl_->tails.find(local_rank);
+  if (tail == impl_->tails.end() || !tail->second->shown_until) return false;
+  return impl_->shared.shown_on_stderr - *tail->second->shown_until <= kScreenful;
 }
 
 const std::string& WorkerOutput::run_folder() const {

@@ -47,6 +47,10 @@ class WorkerOutput {
   /// terminal had it. Complete once drained.
   std::vector<std::string> last_lines(int local_rank, std::size_t count = 20) const;
 
+  /// Whether those lines are the end of what workers have put on tprun's own stderr, or near it: nobody has to be shown
+  /// them again.
+  bool is_in_sight(int local_rank) const;
+
   /// Folder of this run's logs; empty when none was made.
   const std::string& run_folder() const;
 

@@ -5,7 +5,7 @@ set -euo pipefail
 
 build=(g++ cmake ninja-build ccache libcli11-dev libasio-dev libspdlog-dev libfmt-dev nlohmann-json3-dev
        libtomlplusplus-dev libgloo-dev libdlpack-dev libmbedtls-dev catch2)
-test=("${build[@]}" python3 python3-pytest python3-venv python3-pip procps psmisc util-linux iproute2 bash zsh fish
+test=("${build[@]}" python3 python3-pytest python3-venv python3-pip procps psmisc util-linux iproute2 bash zsh fish tcsh
       man-db clang-format clang-tidy dpkg-dev file openmpi-bin libopenmpi-dev
       etcd-server)
 

@@ -24,8 +24,7 @@ if [[ ${TP_NO_TORCH:-0} != 1 ]]; then
 fi
 
 [[ $full == 1 ]] && export TP_TEST_FULL=1
-# A test that meets a busy machine at a bad moment gets one more try; ctest shows both.
-ctest --preset release --no-tests=error --repeat until-pass:2
+ctest --preset release --no-tests=error
 if [[ $full == 1 ]]; then
   bash scripts/lint.sh
   for preset in asan tsan; do

@@ -8,6 +8,8 @@
 #include "agent/hosts/relay.hpp"
 #include "agent/launch.hpp"
 #include "agent/launch_request.hpp"
+#include "agent/open_file_limit.hpp"
+#include "agent/output_places.hpp"
 #include "agent/run_report.hpp"
 #include "agent/standard_streams.hpp"
 #include "agent/this_machine.hpp"
@@ -78,7 +80,9 @@ int refuse(const agent::LaunchPlan& plan) {
 int launch(const agent::LaunchPlan& plan) {
   if (plan.says_scheduler) say(plan.scheduler);
   for (const std::string& note : plan.notes) say(note);
-  return plan.program.startup_errno != 0 ? refuse(plan) : agent::run_launch(plan);
+  if (plan.program.startup_errno != 0) return refuse(plan);
+  agent::check_output_places(plan);
+  return agent::run_launch(plan);
 }
 
 /// Where tprun lies, under the name it was called by: the name decides what it does.
@@ -130,7 +134,7 @@ int main(int argc, char** argv) {
     say(error.what());
     return exit_code::kUsage;
   } catch (const std::exception& error) {
-    say(std::string("internal error: ") + error.what());
+    say(std::string("internal error: ") + agent::with_open_file_limit(error.what()));
     return exit_code::kInternalError;
   }
 }

@@ -93,6 +93,16 @@ TEST_CASE("a wrong word is named with what would be right") {
   CHECK(complaint({"--role", "--", "x"}) == "--role: needs a value but -- follows; give --role=NAME");
 }
 
+TEST_CASE("the last word is remembered when an option took it for its value") {
+  const std::vector<std::string> words{"--nproc-per-node", "4", "--role", "train.py"};
+  const CommandLine line = parse_command_line(words, Front::kTprun);
+  REQUIRE(line.last_taken);
+  CHECK(line.last_taken->option == OptionId::kRole);
+  CHECK(line.last_taken->word == "train.py");
+  const std::vector<std::string> written{"--role=train.py"};
+  CHECK_FALSE(parse_command_line(written, Front::kTprun).last_taken);
+}
+
 TEST_CASE("--use-env belongs to the legacy front alone") {
   CHECK(parse({"--use_env", "x"}, Front::kTplaunch).settings.is_on(OptionId::kUseEnv));
   CHECK(complaint({"--use-env", "x"}).starts_with("--use-env: no such option"));

@@ -71,6 +71,23 @@ exec sleep 1000
     assert 1.0 <= time.monotonic() - begin < 20
 
 
+def test_a_core_file_is_told(tmp_path):
+    crash = script(tmp_path, "crash", "ulimit -c unlimited; kill -SEGV $$")
+    result = tprun("--nproc-per-node=1", "--report=report.json", crash, cwd=tmp_path)
+    assert result.returncode == 139
+    cause = json.loads((tmp_path / "report.json").read_text())["root_cause"]
+    if not cause["dumped_core"]:
+        assert "core dumped" not in result.stderr
+        pytest.skip("no core file is written here (a hard limit of 0, or the kernel's core_pattern)")
+    assert "rank 0 died of SIGSEGV (core dumped)" in result.stderr
+
+
+def test_a_launcher_below_is_quoted_as_a_sentence(tmp_path):
+    result = tprun("--nproc-per-node=1", TPRUN, "--nproc-per-node=1", "sh", "-c", "exit 4", cwd=tmp_path)
+    assert result.returncode == 4
+    assert "failed: rank 0 failed: rank 0 ended with exit code 4 (exit code 4)" in result.stderr
+
+
 def memory_cgroup():
     """A memory cgroup of 64 MB that a process can be put in, or None with the reason."""
     base = "/sys/fs/cgroup/memory" if os.path.exists("/sys/fs/cgroup/memory") else "/sys/fs/cgroup"

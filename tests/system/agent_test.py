@@ -93,6 +93,12 @@ exec sleep 1000
     assert "restart 1 of 3" in result.stderr and "restart 2 of 3" in result.stderr
 
 
+def test_the_restart_line_says_what_went_wrong_and_names_no_host_where_there_is_one(tmp_path):
+    result = tprun("--nproc-per-node=1", "--max-restarts=1", "--no-python", PYTHON, "-c", "raise ValueError('no data')")
+    assert ("\ntprun: rank 0 failed with ValueError: no data (exit code 1): restarting all workers (restart 1 of 1)\n"
+            in result.stderr)
+
+
 def test_when_no_restart_is_left_the_root_causes_code_is_tpruns(tmp_path):
     result = tprun(WORKERS, "--max-restarts=1", "sh", "-c", "echo $TORCHELASTIC_RESTART_COUNT; [ $RANK = 0 ] && exit 5; "
                    "exec sleep 1000")

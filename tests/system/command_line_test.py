@@ -3,9 +3,13 @@
 import json
 import os
 import pathlib
+import pty
+import select
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -68,6 +72,87 @@ def test_wrong_input_is_one_line_that_says_what_would_be_right(tmp_path):
     assert refusal("--config=bad.toml", "true", cwd=tmp_path) == (
         "tprun: bad.toml:2: max-restart: no such key; did you mean max-restarts?")
     assert "no program given" in refusal()
+
+
+def test_a_program_that_an_option_took_for_its_value_is_told_as_that(tmp_path):
+    (tmp_path / "hello.py").write_text("")
+    taken = "needs a value but hello.py, a program, follows; give"
+    assert refusal("--nproc-per-node", "hello.py", cwd=tmp_path) == (
+        f"tprun: --nproc-per-node: {taken} --nproc-per-node=N hello.py")
+    assert refusal("--max-restarts", "hello.py", "--epochs", "3", cwd=tmp_path) == (
+        f"tprun: --max-restarts: {taken} --max-restarts=N hello.py")
+    assert refusal("-t", "hello.py", cwd=tmp_path) == f"tprun: --tee: {taken} --tee=MASK hello.py"
+    assert refusal("--role", "true") == (
+        "tprun: --role: needs a value but true, a program, follows; give --role=NAME true")
+    assert refusal("--nproc-per-node", "nobody-has-this") == (
+        "tprun: --nproc-per-node=nobody-has-this: not a count; give a number, 'cpu', 'gpu', 'xpu' or 'auto'")
+    assert "no program given" in refusal("--nproc-per-node", "4")
+    assert "no program given" in refusal("--report", "hello.py", cwd=tmp_path)
+
+
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_started(tmp_path):
+    (tmp_path / "file").write_text("")
+    ran = tmp_path / "ran"
+    for words, said in ((["--report=nowhere/r.json"], "nowhere/r.json: cannot be written: No such file"),
+                        (["--report=/proc/r.json"], "/proc/r.json: cannot be written"),
+                        (["--report=."], "cannot be written: Is a directory"),
+                        (["--log-dir=file"], "--log-dir=file: is not a folder"),
+                        (["--log-dir=file/logs"], "log folder file/logs: Not a directory"),
+                        (["--log-dir=/proc/logs"], "log folder /proc/logs: "),
+                        (["--log-dir=/proc", "--tee=3"], "log folder /proc: ")):
+        assert said in refusal(*words, "touch", ran, cwd=tmp_path)
+    assert not ran.exists()
+    assert tprun("--report=report.json", "--log-dir=a/b", "true", cwd=tmp_path).returncode == 0
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a", "file", "report.json"]
+
+
+@pytest.fixture
+def nobodys_folder():
+    """A folder that everybody may enter and only root may write to, with one below it that nobody else may enter."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)
+        (folder / "closed").mkdir(mode=0o700)
+        yield folder
+
+
+@pytest.mark.parametrize("place", ["--report={}/r.json", "--report={}/closed/r.json", "--log-dir={}", "--log-dir={}/logs",
+                                   "--log-dir={}/closed/logs"])
+def test_a_folder_without_permission_is_told_before_anything_is_started(nobodys_folder, place):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to be somebody else")
+    program = nobodys_folder / "tprun"
+    shutil.copy(TPRUN, program)
+    result = subprocess.run([str(program), place.format(nobodys_folder), "true"], cwd="/", user=65534, group=65534,
+                            extra_groups=[], capture_output=True, text=True, env=clean_environment(), timeout=30)
+    assert result.returncode == 2, result.stderr
+    assert place.format(nobodys_folder).partition("=")[2] in result.stderr and "Permission denied" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_temporary_folder_that_is_missing_is_not_made(tmp_path):
+    missing = tmp_path / "missing"
+    result = tprun("sh", "-c", "echo $TORCHELASTIC_ERROR_FILE", TMPDIR=str(missing))
+    assert result.returncode == 0
+    assert result.stdout.startswith(("/dev/shm/", "/tmp/"))
+    assert f"log folder {missing}: No such file" in refusal("--tee=3", "true", TMPDIR=str(missing))
+    assert not missing.exists()
+
+
+@pytest.mark.parametrize("limit", [5, 8, 12, 20])
+def test_too_few_open_files_are_told_with_the_limit(tmp_path, limit):
+    result = subprocess.run(["bash", "-c", f'ulimit -n {limit}; exec "$@"', "bash", str(TPRUN), "--nproc-per-node=20",
+                             "--log-dir=logs", "--tee=3", "true"], cwd=tmp_path, capture_output=True, text=True,
+                            timeout=30, env=clean_environment())
+    assert result.returncode == 70
+    assert f"Too many open files; the limit is {limit} (ulimit -Hn)" in result.stderr
+    assert "--master-addr" not in result.stderr
+
+
+def test_a_program_without_a_name_is_shown_in_quotes():
+    result = tprun("")
+    assert result.returncode == 127
+    assert result.stderr == "tprun: '': cannot be run: there is no such program in this folder or in PATH\n"
 
 
 def test_a_dry_run_of_many_nodes_needs_no_other_node():
@@ -174,6 +259,43 @@ def test_fish_completes_options_before_the_program_only(tmp_path):
     assert "--nnodes" not in complete("tprun true --nno")
 
 
+def test_tcsh_completes_options_their_values_and_files(tmp_path):
+    if shutil.which("tcsh") is None:
+        pytest.skip("tcsh is not here")
+    script = tmp_path / "script"
+    script.write_text(tprun("--print-completion", "tcsh").stdout)
+    loaded = subprocess.run(["tcsh", "-f", "-c", f"source {script}; complete tprun"], capture_output=True, text=True,
+                            timeout=30)
+    assert (loaded.returncode, loaded.stderr) == (0, "")
+    assert "rdzv-backend" in loaded.stdout
+
+    shell, terminal = pty.fork()
+    if shell == 0:
+        # Without a terminal that can move its cursor tcsh completes nothing.
+        os.execvpe("tcsh", ["tcsh", "-f"], clean_environment(TERM="vt100", HOME=str(tmp_path)))
+
+    def shown_after(typed, expected):
+        os.write(terminal, typed)
+        shown = b""
+        deadline = time.monotonic() + 60
+        while expected not in shown:
+            assert time.monotonic() < deadline, shown
+            if select.select([terminal], [], [], 1)[0]:
+                shown += os.read(terminal, 65536)
+
+    try:
+        shown_after(f"source {script}; set prompt=ready:\n".encode(), b"\nready:")
+        for typed, expected in ((b"tprun --rdzv-b\t", b"--rdzv-backend "), (b"tprun --rdzv-backend=c\t", b"=c10d "),
+                                (b"tprun --rdzv-backend \x04", b"tcpstore"), (b"tprun --log-dir /et\t", b"/etc/"),
+                                (b"tprun true /et\t", b"/etc/")):
+            shown_after(typed, expected)
+            os.write(terminal, b"\x15")  # empties the line
+    finally:
+        os.kill(shell, signal.SIGKILL)
+        os.waitpid(shell, 0)
+        os.close(terminal)
+
+
 def test_the_manual_page_is_well_formed():
     if shutil.which("man") is None:
         pytest.skip("man is not here")
@@ -183,15 +305,3 @@ def test_the_manual_page_is_well_formed():
     assert result.returncode == 0
     assert result.stderr == ""
     assert "--nproc-per-node" in result.stdout
-
-
-def test_deciding_costs_little_even_beside_a_noisy_neighbour():
-    def best(words):
-        times = []
-        for _ in range(30):
-            start = time.perf_counter()
-            subprocess.run(words, stdout=subprocess.DEVNULL, env={"PATH": "/usr/bin:/bin"})
-            times.append(time.perf_counter() - start)
-        return min(times)
-
-    assert best([TPRUN, "--dry-run", "--nproc-per-node=2", "true"]) < best(["true"]) + 0.005

@@ -13,9 +13,9 @@ import time
 
 import pytest
 
-from harness import BIN, PATIENCE, PYTHON, TPRUN, clean_environment, script, tprun
+from harness import PATIENCE, PYTHON, TESTS_BIN, TPRUN, clean_environment, script, tprun
 
-LINE_WRITER = BIN / "line_writer"
+LINE_WRITER = TESTS_BIN / "line_writer"
 
 
 @pytest.fixture
@@ -207,23 +207,82 @@ def test_a_console_that_takes_nothing_costs_no_more_than_a_line(folder, how):
     assert (attempt(folder) / "0" / "stdout.log").stat().st_size == 20000 * 80
 
 
-def test_stderr_without_redirection_is_shown_and_quoted_in_the_report(folder):
-    job = script(folder, "job.sh", "[ $RANK = 1 ] || exec cat < /dev/zero > /dev/null\n"
-                 "i=0; while [ $i -lt 40 ]; do echo detail $i >&2; i=$((i+1)); done; exit 7\n")
-    done = run(folder, "--nproc-per-node=2", job)
+DETAILS = "i=0; while [ $i -lt 40 ]; do echo detail $i >&2; i=$((i+1)); done\n"
+
+
+def test_stderr_without_redirection_is_shown_and_the_report_does_not_repeat_what_stands_above_it(folder):
+    job = script(folder, "job.sh", "[ $RANK = 1 ] || exec cat < /dev/zero > /dev/null\n" + DETAILS + "exit 7\n")
+    done = run(folder, "--nproc-per-node=2", "--report=report.json", job)
     assert done.returncode == 7
     shown, _, report = done.stderr.partition("tprun: ")
     assert shown == "".join(f"detail {i}\n" for i in range(40))
     assert "rank 1 ended with exit code 7" in report
-    assert "    | detail 39\n" in report and "    | detail 20\n" in report and "    | detail 19\n" not in report
+    assert "rank 1's last lines on stderr are above" in report and "detail" not in report
     assert "exit code 7 (rank 1's)" in report
+    assert json.loads((folder / "report.json").read_text())["root_cause"]["last_lines"][-1] == "detail 39"
     assert list((folder / "tmp").iterdir()) == []
+
+
+def test_last_lines_that_others_have_buried_are_quoted_in_the_report(folder):
+    noise = "yes 'a victim speaks of its lost connection' | head -n 100 >&2"
+    job = script(folder, "job.sh", f"if [ $RANK = 0 ]; then trap \"{noise}; exit 1\" TERM; touch ready\n"
+                 "while :; do sleep 0.01; done; fi\n"
+                 "while [ ! -e ready ]; do sleep 0.01; done\n" + DETAILS + "exit 7\n")
+    done = run(folder, "--nproc-per-node=2", job)
+    assert done.returncode == 7
+    report = done.stderr.partition("tprun: ")[2]
+    assert "    | detail 39\n" in report and "    | detail 20\n" in report and "    | detail 19\n" not in report
+
+
+def test_a_log_folder_that_was_chosen_is_named_when_asked_for_and_in_the_failure_report(folder):
+    done = run(folder, "--log-dir=logs", "sh", "-c", "exit 3", LOGLEVEL="INFO")
+    (made,) = (folder / "logs").iterdir()
+    assert f"tprun: logs are in logs/{made.name}\n" in done.stderr
+    assert f"\n  logs: logs/{made.name}\n" in done.stderr
+    assert run(folder, "--log-dir=logs", "true").stderr == ""
+
+
+@pytest.fixture
+def small_disk(folder):
+    """A file system of 256 KiB."""
+    place = folder / "small"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(place)], capture_output=True,
+                             text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_costs_what_does_not_fit_and_one_line_and_the_job_goes_on(folder, small_disk):
+    done = run(folder, f"--log-dir={small_disk}", "--tee=1", LINE_WRITER, 20000)
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 20000, "the console has everything"
+    (said,) = done.stderr.splitlines()
+    assert "stdout.log: No space left on device; what does not fit is lost from the log files, the job goes on" in said
+    (log,) = small_disk.glob("*/attempt_0/0/stdout.log")
+    assert 0 < log.stat().st_size <= 256 << 10
+
+
+def test_a_disk_that_was_full_before_is_told_once_for_all_workers(folder, small_disk):
+    with open(small_disk / "ballast", "wb", buffering=0) as ballast:
+        with pytest.raises(OSError):
+            while True:
+                ballast.write(bytes(4096))
+    done = run(folder, f"--log-dir={small_disk}", "--tee=3", "--nproc-per-node=4", "sh", "-c", "echo out; echo err >&2")
+    assert done.returncode == 0
+    assert done.stderr.count("No space left on device") == 1
+    assert len(done.stdout.splitlines()) == 4
 
 
 def test_an_error_file_is_told_whatever_state_it_is_in(folder):
     message = {"message": {"message": "ValueError: no data", "extraInfo": {"py_callstack": "x", "timestamp": "1"}}}
     for text, expected in ((json.dumps(message), "failed with ValueError: no data"),
                            (json.dumps(message)[:45], "failed with ValueError: no data"),
+                           ('{"message": 5}', "failed: 5 (exit code 3)"),
+                           ('{"message": "\\u0000a\\u001b[31mb c\\u0007"}', "failed: ab c (exit code 3)"),
+                           ('{"message": "\\"no data here\\""}', "failed: no data here (exit code 3)"),
                            ("", "ended with exit code 3"), ("{", "ended with exit code 3"),
                            ('{"x": [1]}', "ended with exit code 3")):
         job = script(folder, "job.sh", f"printf '%s' '{text}' > $TORCHELASTIC_ERROR_FILE; exit 3\n")
@@ -264,8 +323,8 @@ def test_earlier_attempts_are_kept_and_a_hundred_restarts_leak_no_descriptor(fol
     assert done.returncode == 0, done.stderr
     counts = [int(line) for line in (folder / "fds").read_text().split()]
     assert len(counts) == 101
-    # A worker may count before tprun has closed the ends that are the worker's.
-    assert min(counts[-20:]) <= min(counts[:20])
+    # A worker may count before tprun has closed the ends that are the worker's; a leak would add up.
+    assert max(counts[-20:]) < min(counts[:20]) + 40
     assert (attempt(folder, 0) / "0" / "stdout.log").exists() and (attempt(folder, 100) / "0" / "stdout.log").exists()
 
 
@@ -300,15 +359,17 @@ def test_a_progress_bar_on_a_terminal_stays_below_the_others_lines(folder):
     job = script(folder, "job.py", "import os, sys, time\n"
                  "if os.environ['RANK'] == '0':\n"
                  "    sys.stderr.write('\\r 10%'); sys.stderr.flush(); open('bar', 'w').close()\n"
-                 "    while not os.path.exists('line'): time.sleep(0.01)\n"
+                 "    while not os.path.exists('seen'): time.sleep(0.01)\n"
                  "    sys.stderr.write('\\r100%\\n')\n"
                  "else:\n"
                  "    while not os.path.exists('shown'): time.sleep(0.01)\n"
-                 "    print('a line of rank 1'); open('line', 'w').close()\n", PYTHON)
+                 "    print('a line of rank 1', flush=True)\n", PYTHON)
     with Terminal("--nproc-per-node=2", "--no-python", "--log-dir=logs", "--tee=3", job, cwd=folder) as terminal:
         terminal.read_until(r"\[default0\]: 10%")
         (folder / "shown").touch()
-        terminal.read_until("rank 1\r\n")
+        # Only what has been shown is over: what two workers wrote just now may be read in any order.
+        terminal.read_until(r"rank 1\r\n\[default0\]: 10%")
+        (folder / "seen").touch()
         assert terminal.finish() == 0
     assert "\r\x1b[K[default1]:a line of rank 1\r\n[default0]: 10%" in terminal.shown
     assert terminal.shown.endswith("\r\x1b[K[default0]:100%\r\n")

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -70,14 +69,12 @@ def test_what_is_absent_is_exit_code_1_and_what_does_not_come_is_3(tpstore, endp
     assert tpstore("delete", "absent")[0] == 1
     assert tpstore("queue-pop", "absent")[0] == 1
     tpstore("set", "here", "1")
-    start = time.monotonic()
-    code, _, complaint = tpstore("wait", "here", "absent", "--timeout", "0.2")
-    assert code == 3 and complaint == f"tpstore: {endpoint}: wait timeout after 200ms: absent did not come\n"
-    assert tpstore("get", "absent", "--wait", "-t", "0.1")[0] == 3
-    assert tpstore("queue-pop", "absent", "--wait", "-t", "0.1")[0] == 3
-    code, _, complaint = tpstore("barrier", "gate", "2", "-t", "0.1")
+    code, _, complaint = tpstore("wait", "here", "absent", "--timeout", "1")
+    assert code == 3 and complaint == f"tpstore: {endpoint}: wait timeout after 1000ms: absent did not come\n"
+    assert tpstore("get", "absent", "--wait", "-t", "1")[0] == 3
+    assert tpstore("queue-pop", "absent", "--wait", "-t", "1")[0] == 3
+    code, _, complaint = tpstore("barrier", "gate", "2", "-t", "1")
     assert code == 3 and "1 of 2 arrived at gate" in complaint
-    assert time.monotonic() - start < 10
 
 
 def test_a_wait_ends_when_the_key_comes(tpstore, endpoint):
@@ -141,10 +138,8 @@ def test_nobody_there_and_somebody_else_there_are_exit_code_4():
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         address = "127.0.0.1:%d" % silent.getsockname()[1]
-        start = time.monotonic()
         done = subprocess.run([TPSTORE, "ping", "-e", address, "-t", "0.3"], capture_output=True, text=True, timeout=30)
         assert done.returncode == 4 and address in done.stderr and done.stderr.count("\n") == 1
-        assert time.monotonic() - start < 10
     done = subprocess.run([TPSTORE, "ping", "-e", address, "-t", "0.3"], capture_output=True, text=True, timeout=30)
     assert done.returncode == 4 and done.stderr.count("\n") == 1
 
