@@ -82,8 +82,9 @@ def test_a_failure_restarts_all_workers_with_the_next_restart_count(tmp_path):
     worker = script(tmp_path, "worker", """
 echo "$RANK" >> attempt_$TORCHELASTIC_RESTART_COUNT
 [ $TORCHELASTIC_RESTART_COUNT = 2 ] && exit 0
-[ $RANK = 1 ] && exit 5
-exec sleep 1000
+[ $RANK = 1 ] || exec sleep 1000
+until [ $(wc -l < attempt_$TORCHELASTIC_RESTART_COUNT) = 2 ]; do sleep 0.01; done
+exit 5
 """)
     result = tprun(WORKERS, "--max-restarts=3", worker, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
