@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 BIN = os.environ["TP_BIN_DIR"]
-RANK = os.path.join(BIN, "mpi_rank")
+RANK = os.path.join(os.environ["TP_TESTS_BIN_DIR"], "mpi_rank")
 
 
 def run(*words, timeout=240, **environment):
