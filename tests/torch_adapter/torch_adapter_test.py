@@ -8,9 +8,9 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from harness import BIN, tprun  # noqa: E402
+from harness import TESTS_BIN, tprun  # noqa: E402
 
-TRAIN = BIN / "torch_train"
+TRAIN = TESTS_BIN / "torch_train"
 
 pytestmark = pytest.mark.skipif(
     not TRAIN.exists(),
