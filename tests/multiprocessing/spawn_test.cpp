@@ -1,4 +1,4 @@
-#include "tensorplay/distributed/errors.hpp"
+#include "tensorplay/distributed.hpp"
 #include "tensorplay/multiprocessing.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -118,6 +118,17 @@ void start_a_child_and_pause(int, int fd) {
 
 void do_nothing(int) {}
 
+/// The specification's example: rank 1 never comes to the barrier of a gloo group beside another default group.
+void miss_a_monitored_barrier(int rank, int port) {
+  namespace dist = tensorplay::distributed;
+  auto store = std::make_shared<dist::TCPStore>(
+      dist::TCPStoreOptions{.host = "127.0.0.1", .port = static_cast<std::uint16_t>(port)});
+  dist::init_process_group({.backend = "gloo", .world_size = 2, .rank = rank, .store = store});
+  const auto group_gloo = dist::new_group({.backend = "gloo"});
+  if (rank != 1) dist::monitored_barrier({.group = group_gloo, .timeout = 2s});
+  if (rank == 1) ::pause();
+}
+
 void start_a_grandchild(int) {
   spawn(&do_nothing, {.nprocs = 1});
 }
@@ -226,6 +237,18 @@ TEST_CASE("nothing is left when the parent is killed, though it started the chil
   ::kill(context->pids().front(), SIGKILL);
   REQUIRE(ends_within(grandchild, 30s));
   REQUIRE_THROWS_AS(context->join(), ProcessExitedException);
+}
+
+TEST_CASE("the specification's example of a rank that misses a monitored barrier") {
+  namespace dist = tensorplay::distributed;
+  const dist::TCPStore store({.host = "127.0.0.1", .port = 0, .is_master = true});
+  try {
+    spawn(&miss_a_monitored_barrier, {.nprocs = 2}, static_cast<int>(store.port()));
+    FAIL("no error");
+  } catch (const ProcessRaisedException& error) {
+    REQUIRE(error.error_index == 0);
+    REQUIRE_THAT(error.what(), Catch::Contains("Rank 1 failed to pass monitoredBarrier in 2000 ms"));
+  }
 }
 
 TEST_CASE("a closure goes by fork alone, a foreign start method nowhere, and a daemon starts nothing") {

@@ -339,6 +339,34 @@ TEST_CASE("mistakes of the caller are told before anything is sent") {
                Catch::Contains("Expected to have finished reduction in the prior iteration"));
 }
 
+TEST_CASE("the checks of DETAIL do not disturb it") {
+  const DebugLevel before = get_debug_level();
+  set_debug_level(DebugLevel::DETAIL);
+  const auto endings = run_ranks(2, [](int rank) {
+    PulledModel model(kShapes);
+    DistributedDataParallel ddp(model.list(), {.find_unused_parameters = true, .bucket_cap_mb_list = {0.01}});
+    for (int i = 0; i < 3; ++i) step(ddp, model, rank, i);
+    check_equal_on_all_ranks(model);
+  });
+  set_debug_level(before);
+  REQUIRE(endings == all_well(2));
+}
+
+TEST_CASE("a peer that fails in the middle of a backward pass is an error, not a hang") {
+  const auto endings = run_ranks(
+      2,
+      [](int rank) {
+        PulledModel model(kShapes);
+        DistributedDataParallel ddp(model.list());
+        step(ddp, model, rank, 0);
+        if (rank == 1) throw std::runtime_error("rank 1 has its own trouble");
+        step(ddp, model, rank, 1);
+      },
+      std::chrono::seconds(20));
+  REQUIRE(endings[1] == "rank 1 has its own trouble");
+  REQUIRE_THAT(endings[0], Catch::Contains("rank 1"));
+}
+
 TEST_CASE("the logging data tells the shape of the reduction") {
   REQUIRE(run_ranks(2, [](int rank) {
             PulledModel model(kShapes);
