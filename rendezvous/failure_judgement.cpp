@@ -175,8 +175,7 @@ std::string signal_name(int signal) {
   return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
 
-/// It had failed by itself, and our stop signal overtook it: its signal says nothing about it.
-static bool was_overtaken(const WorkerFailure& failure) {
+bool was_overtaken(const WorkerFailure& failure) {
   return failure.stopped_by_us && failure.signal != 0 && !is_crash(failure.signal) &&
          kind_of(failure) == FailureKind::kOwn;
 }

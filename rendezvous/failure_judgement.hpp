@@ -44,6 +44,9 @@ Verdict judge(std::vector<WorkerFailure> failures);
 /// Whether an error text speaks of a lost peer: "Connection closed by peer", "Broken pipe", ncclRemoteError, ...
 bool speaks_of_lost_peer(const std::string& text);
 
+/// Whether it had failed by itself and our stop signal overtook it: then its signal says nothing about it.
+bool was_overtaken(const WorkerFailure& failure);
+
 /// "died of SIGSEGV (core dumped)", "ended with exit code 7", "was killed for lack of memory (SIGKILL)", "could not be
 /// started".
 std::string describe_end(const WorkerFailure& failure);

@@ -26,6 +26,7 @@ std::string shortened(std::string text) {
 /// "ValueError: no data", "KeyboardInterrupt": the name of an error, and not a sentence of its own.
 bool begins_with_a_name(std::string_view error) {
   const auto end = error.find(' ');
+  if (error.empty() || end == 0) return false;
   return end == error.npos ? error.find_first_not_of("0123456789.-") != error.npos : error[end - 1] == ':';
 }
 
@@ -55,10 +56,9 @@ std::string describe_failure(const WorkerFailure& failure, bool with_host) {
     return text;
   }
   const std::string error = shortened(told_error(failure));
-  if (failure.signal == 0 && !error.empty()) {
-    return text + " failed" + (begins_with_a_name(error) ? " with " : ": ") + error + " (exit code " +
-           std::to_string(failure.exit_code) + ")";
-  }
+  const std::string failed = text + " failed" + (begins_with_a_name(error) ? " with " : ": ") + error;
+  if (failure.signal == 0 && !error.empty()) return failed + " (exit code " + std::to_string(failure.exit_code) + ")";
+  if (was_overtaken(failure) && !error.empty()) return failed + " and was stopped before it had ended";
   if (failure.signal == SIGABRT && !error.empty()) return text + " " + describe_end(failure) + ": " + error;
   return text + " " + describe_end(failure);
 }

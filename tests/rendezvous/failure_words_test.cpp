@@ -37,6 +37,14 @@ TEST_CASE("words that are no name of an error are not what something failed with
         "rank 0 failed with KeyboardInterrupt (exit code 1)");
 }
 
+TEST_CASE("a culprit that was stopped while it unwound is told with its error all the same") {
+  WorkerFailure failure = exited(0, "std::runtime_error: the culprit throws");
+  failure.signal = SIGTERM;
+  failure.stopped_by_us = true;
+  CHECK(describe_failure(failure, false) ==
+        "rank 0 failed with std::runtime_error: the culprit throws and was stopped before it had ended");
+}
+
 TEST_CASE("an uncaught exception of C++ is told with the abort it ended in") {
   WorkerFailure failure = exited(0, "");
   failure.signal = SIGABRT;
