@@ -180,10 +180,36 @@ void NetworkMeeting::held(const std::string& local_address) {
 void NetworkMeeting::beat() {
   guardian_.beat();
   if (host_) arm_deadman(steady_clock::now());
+  if (host_) look_for_rivals();
   heartbeat_.expires_after(std::max<steady_clock::duration>(plan_.rdzv.keep_alive / 3, 50ms));
   heartbeat_.async_wait([this](const std::error_code& error) {
     if (!error && (host_ || link_)) beat();
   });
+}
+
+/// After a cut that has healed the members may be with another host, and nobody else would tell this one.
+void NetworkMeeting::look_for_rivals() {
+  const bool is_worth_it = plan_.rdzv.backend == "c10d" && plan_.rdzv.endpoints.size() > 1 &&
+                           host_->leader.membership().is_waiting_for_quorum();
+  if (!is_worth_it) return rival_finder_.reset();
+  if (rival_finder_) return;
+  rival_finder_ = std::make_unique<StoreFinder>(loop_, rendezvous::make_rival_search(discovery_options(plan_)),
+                                                rendezvous::LastSeen{epoch_, place_}, std::nullopt,
+                                                StoreFinder::Callbacks{.on_found =
+                                                                           [this](StoreFinder::Found rival) {
+                                                                             if (host_) step_down(rival.place);
+                                                                           },
+                                                                       .on_wait = {},
+                                                                       .on_failed = {}});
+}
+
+void NetworkMeeting::step_down(const rendezvous::MeetingPlace& rival) {
+  rival_finder_.reset();
+  if (!host_->leader.membership().is_waiting_for_quorum()) return;
+  const auto place = base::format_host_port(rival.endpoint.host, rival.endpoint.port);
+  host_->leader.apply(rendezvous::Event(rendezvous::Succession{place}));
+  epoch_ = rival.epoch;  // which may be older than the one that was raised here in vain
+  cut_off(place + " leads the job now", false);
 }
 
 void NetworkMeeting::arm_deadman(steady_clock::time_point alive_at) {
@@ -232,6 +258,7 @@ void NetworkMeeting::part() {
   heartbeat_.cancel();
   farewell_.cancel();
   finder_.reset();
+  rival_finder_.reset();
   orders_.reset();
   link_.reset();
   if (host_) {
@@ -243,6 +270,7 @@ void NetworkMeeting::part() {
 void NetworkMeeting::leave(bool is_the_end_of_all, std::function<void()> done) {
   callbacks_ = {};
   finder_.reset();
+  rival_finder_.reset();
   if (link_) return link_->leave(kLeaveLimit, std::move(done));
   if (!host_ || !is_the_end_of_all) return done();
   // Who has taken its last order takes its will back and goes; nobody shall find the store gone before that.

@@ -44,6 +44,8 @@ class NetworkMeeting final : public Meeting {
   void be_member(const StoreFinder::Found& found);
   void held(const std::string& local_address);
   void cut_off(const std::string& why, bool is_store_lost);
+  void look_for_rivals();
+  void step_down(const rendezvous::MeetingPlace& rival);
   void drop();
   void part();
   void beat();
@@ -72,6 +74,7 @@ class NetworkMeeting final : public Meeting {
   asio::steady_timer heartbeat_;
   asio::steady_timer farewell_;
   std::unique_ptr<StoreFinder> finder_;
+  std::unique_ptr<StoreFinder> rival_finder_;  ///< While this host waits for members that may be with another one.
   std::unique_ptr<Host> host_;
   std::unique_ptr<rendezvous::StoreLink> link_;
   std::optional<rendezvous::MailReader> orders_;  // Last: it reads from host or link.

@@ -31,7 +31,7 @@ struct StoreFinder::Shared {
 };
 
 StoreFinder::StoreFinder(asio::io_context& loop, std::shared_ptr<rendezvous::Discovery> discovery,
-                         rendezvous::LastSeen last, std::chrono::milliseconds limit, Callbacks callbacks)
+                         rendezvous::LastSeen last, std::optional<std::chrono::milliseconds> limit, Callbacks callbacks)
     : discovery_(std::move(discovery)), shared_(std::make_shared<Shared>(Shared{std::move(callbacks)})) {
   // Signals are for whoever waits for them, and this thread is not one of those.
   sigset_t all;
@@ -39,7 +39,8 @@ StoreFinder::StoreFinder(asio::io_context& loop, std::shared_ptr<rendezvous::Dis
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   thread_ = std::thread([&loop, shared = shared_, discovery = discovery_, last = std::move(last),
-                         deadline = base::Deadline::after(limit), work = asio::make_work_guard(loop)] {
+                         deadline = limit ? base::Deadline::after(*limit) : base::Deadline::never(),
+                         work = asio::make_work_guard(loop)] {
     ::pthread_setname_np(::pthread_self(), "tp-discovery");
     const auto tell = [&loop, &shared](auto member, auto value) {
       asio::post(loop, [shared, member, value = std::move(value)]() mutable {

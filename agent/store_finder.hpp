@@ -9,6 +9,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,9 +29,9 @@ class StoreFinder {
     std::function<void(const std::string&)> on_failed;
   };
 
-  /// Begins to look.
+  /// Begins to look; without a limit for as long as this object lives.
   StoreFinder(asio::io_context& loop, std::shared_ptr<rendezvous::Discovery> discovery, rendezvous::LastSeen last,
-              std::chrono::milliseconds limit, Callbacks callbacks);
+              std::optional<std::chrono::milliseconds> limit, Callbacks callbacks);
   ~StoreFinder();  ///< Gives up at once; no callback comes after this.
   StoreFinder(const StoreFinder&) = delete;
   StoreFinder& operator=(const StoreFinder&) = delete;

@@ -80,6 +80,10 @@ class Discovery {
 /// Thrown by find() after cancel().
 struct Cancelled {};
 
+/// Looks at the other endpoints of a list for another host of the same job, for one that waits for a quorum: find() is
+/// given its own epoch and endpoint, never answers that it is to host, and is best given no deadline.
+std::unique_ptr<Discovery> make_rival_search(DiscoveryOptions options);
+
 /// `backend` is static, c10d, file or etcd-v3.
 std::unique_ptr<Discovery> make_discovery(const std::string& backend, DiscoveryOptions options);
 

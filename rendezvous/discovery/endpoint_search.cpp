@@ -59,6 +59,7 @@ struct Place {
   milliseconds pause = kFirstPause;
   std::string bind_failure;
   bool was_strangers = false;
+  std::optional<Clock::time_point> store_since;
   std::string told;  ///< The last reason that people were told.
 };
 
@@ -116,7 +117,17 @@ class Search {
  private:
   Choice choose(Clock::time_point now) {
     view_.endpoints.clear();
-    for (const auto& place : places_) view_.endpoints.push_back(place.view);
+    for (auto& place : places_) {
+      if (place.view.finding.answer != Answer::kStore) {
+        place.store_since.reset();
+      } else if (!place.store_since) {
+        place.store_since = now;
+      }
+      view_.endpoints.push_back(place.view);
+      if (place.store_since) {
+        view_.endpoints.back().answering_for = std::chrono::duration_cast<milliseconds>(now - *place.store_since);
+      }
+    }
     view_.elapsed = std::chrono::duration_cast<milliseconds>(now - begin_);
     const bool has_joinable = std::any_of(view_.endpoints.begin(), view_.endpoints.end(),
                                           [&](const auto& endpoint) { return is_joinable(view_, endpoint); });

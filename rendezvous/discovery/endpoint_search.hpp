@@ -8,9 +8,9 @@
 
 namespace tensorplay::rendezvous {
 
-/// Finds the store at one of the listed endpoints, or becomes its host there: static and c10d, which differ in the
-/// rule by which the host is chosen. All endpoints are looked at side by side, again and again, ever more rarely up to
-/// once a second.
+/// Finds the store at one of the listed endpoints, or becomes its host there: static, c10d, and a waiting host's look
+/// at the other places, which differ in the rule by which is chosen. All endpoints are looked at side by side, again
+/// and again, ever more rarely up to once a second.
 class EndpointSearch final : public Discovery {
  public:
   using Rule = Choice (*)(const SearchView&);

@@ -132,4 +132,21 @@ Choice choose_endpoint(const SearchView& view) {
   return wait_until(again);
 }
 
+Choice choose_rival(const SearchView& view) {
+  std::optional<milliseconds> again;
+  for (std::size_t i = 0; i < view.endpoints.size(); ++i) {
+    const auto& endpoint = view.endpoints[i];
+    if (i == view.lost || endpoint.finding.answer != Answer::kStore) continue;
+    const auto epoch = endpoint.finding.epoch;
+    if (epoch > view.last_epoch || (epoch == view.last_epoch && view.lost && i < *view.lost)) {
+      return {Kind::kJoin, i, epoch, false, ""};
+    }
+    const auto known_for = endpoint.answering_for.value_or(milliseconds(0));
+    if (known_for >= kRivalTime) return {Kind::kJoin, i, epoch, false, ""};
+    const auto when = view.elapsed + kRivalTime - known_for;
+    again = again ? std::min(*again, when) : when;
+  }
+  return wait_until(again);
+}
+
 }  // namespace tensorplay::rendezvous

@@ -15,10 +15,11 @@ namespace tensorplay::rendezvous {
 using std::chrono::milliseconds;
 
 struct EndpointView {
-  std::string name;            ///< "n1:29400", for messages.
-  bool is_own = false;         ///< It leads to an address of this host.
-  bool is_port_taken = false;  ///< This host cannot bind its port.
-  Finding finding;             ///< The newest.
+  std::string name;                                          ///< "n1:29400", for messages.
+  bool is_own = false;                                       ///< It leads to an address of this host.
+  bool is_port_taken = false;                                ///< This host cannot bind its port.
+  Finding finding;                                           ///< The newest.
+  std::optional<milliseconds> answering_for = std::nullopt;  ///< How long it has been a store of this job.
 };
 
 /// All that the choice depends on.
@@ -57,6 +58,14 @@ Choice choose_static(const SearchView& view);
 /// it is over: each has the same share of the whole time, but for one that a stranger holds. After a loss the next one
 /// behind the lost endpoint is first, and the list goes round.
 Choice choose_endpoint(const SearchView& view);
+
+/// For how long another host with an older epoch has to keep its place: by then one that waits too has stepped down.
+inline constexpr milliseconds kRivalTime{8'000};
+
+/// For a host that waits for a quorum (`lost` is its own endpoint, `last_epoch` its own epoch): joins another host of
+/// the same job. One of a newer epoch at once; one of an older epoch once it has kept its place for kRivalTime, since
+/// it must then have a quorum: without one it would have stepped down in favour of this host.
+Choice choose_rival(const SearchView& view);
 
 /// Whether this store may be joined: one of an older epoch belongs to a host that has been succeeded.
 bool is_joinable(const SearchView& view, const EndpointView& endpoint);

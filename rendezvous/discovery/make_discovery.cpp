@@ -14,4 +14,8 @@ std::unique_ptr<Discovery> make_discovery(const std::string& backend, DiscoveryO
   throw distributed::InvalidArgument("there is no rendezvous called '" + backend + "'");
 }
 
+std::unique_ptr<Discovery> make_rival_search(DiscoveryOptions options) {
+  return std::make_unique<EndpointSearch>(std::move(options), choose_rival);
+}
+
 }  // namespace tensorplay::rendezvous

@@ -187,3 +187,22 @@ TEST_CASE("static: node rank 0 hosts whatever the address, the others join") {
         "fail: another agent of this run hosts other:1 already: two agents have node rank 0; give each node its own "
         "--node-rank");
 }
+
+TEST_CASE(
+    "a host that waits for a quorum gives way to a newer one at once, to an older one when that keeps its place") {
+  const auto waiting = [](Answer answer, std::uint64_t epoch, milliseconds answering_for, std::size_t own_place = 0) {
+    auto view = view_of({other(answer, epoch), other(answer, epoch)}, 60s);
+    view.endpoints[own_place].finding = {Answer::kStore, 3, ""};
+    view.endpoints[1 - own_place].answering_for = answering_for;
+    view.lost = own_place;
+    view.last_epoch = 3;
+    return text(choose_rival(view));
+  };
+  CHECK(waiting(Answer::kStore, 4, 0ms) == "join 1 epoch 4");
+  CHECK(waiting(Answer::kStore, 2, 0ms) == "wait until 68000");
+  CHECK(waiting(Answer::kStore, 2, kRivalTime) == "join 1 epoch 2");
+  CHECK(waiting(Answer::kUnreachable, 0, 0ms) == "wait");
+  // Of two equal ones the first in the list stays.
+  CHECK(waiting(Answer::kStore, 3, 0ms, 0) == "wait until 68000");
+  CHECK(waiting(Answer::kStore, 3, 0ms, 1) == "join 0 epoch 3");
+}
