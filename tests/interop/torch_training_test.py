@@ -2,6 +2,7 @@
 import os
 import pathlib
 import re
+import socket
 import subprocess
 
 import pytest
@@ -59,3 +60,37 @@ def test_loaders_processes_and_a_store_of_its_own_work_and_nothing_stays_in_shar
     assert run.returncode == 0, run.stderr
     assert "loaders ok" in run.stdout
     assert shared_memory() <= before
+
+
+def two_nodes(*words):
+    """Two agents on this machine; gives what they print, as one text each."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PET_", "TPRUN_", "TORCHELASTIC_"))}
+    environment["PYTHON_EXEC"] = TORCH_PYTHON
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    rendezvous = {
+        "c10d": ["--rdzv-backend=c10d", f"--rdzv-id=job{port}", f"--rdzv-endpoint=127.0.0.1:{port}"],
+        "static": ["--master-addr=127.0.0.1", f"--master-port={port}"],
+    }
+    backend, *rest = words
+    nodes = [subprocess.Popen([TPRUN, "--nnodes=2", "--nproc-per-node=2", f"--node-rank={index}", *rendezvous[backend],
+                               *map(str, rest)], env=environment, stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for index in (0, 1)]
+    try:
+        texts = [node.communicate(timeout=300)[0] for node in nodes]
+    finally:
+        for node in nodes:
+            if node.poll() is None:
+                node.terminate()
+                node.communicate()
+    assert [node.returncode for node in nodes] == [0, 0], texts
+    return texts
+
+
+@pytest.mark.parametrize("backend", ["c10d", "static"])
+def test_a_script_trains_over_two_nodes_and_resumes_on_both_when_a_worker_is_killed(tmp_path, backend):
+    texts = two_nodes(backend, "--max-restarts=1", SCRIPTS / "ddp.py", "--checkpoint", tmp_path / "run.pt",
+                      "--kill-at", 3)
+    assert sum("attempt 1 world 4" in text for text in texts) == 1
+    assert all("rank 1 on" in text and "restart 1 of 1" in text for text in texts)
