@@ -5,8 +5,8 @@
 using namespace tensorplay::agent;
 
 TEST_CASE("what an agent tells its guardian arrives as it was said") {
-  const AgentLease lease{"192.0.2.1", 29400, "job7", "ada", "n1_12_ab", ~std::uint64_t{0}, 3,
-                         std::chrono::milliseconds(15'000)};
+  const AgentLease lease{
+      "192.0.2.1", 29400, "job7", "ada", "n1_12_ab", ~std::uint64_t{0}, 3, std::chrono::milliseconds(15'000)};
   REQUIRE(std::get<AgentLease>(*decode_agent_message(encode(lease))) == lease);
   const auto result = std::get<AgentResult>(*decode_agent_message(encode(AgentResult{139, 15, true})));
   REQUIRE(result.exit_code == 139);

@@ -7,9 +7,10 @@ using Addresses = std::vector<std::string>;
 
 namespace {
 
-const std::vector<tensorplay::base::InterfaceAddress> kInterfaces = {
-    {"eth0", "10.0.0.5", false, false, false}, {"ib0", "172.16.0.5", false, false, false},
-    {"eth0", "fe80::1%eth0", true, false, true}, {"lo", "127.0.0.1", false, true, false}};
+const std::vector<tensorplay::base::InterfaceAddress> kInterfaces = {{"eth0", "10.0.0.5", false, false, false},
+                                                                     {"ib0", "172.16.0.5", false, false, false},
+                                                                     {"eth0", "fe80::1%eth0", true, false, true},
+                                                                     {"lo", "127.0.0.1", false, true, false}};
 
 }  // namespace
 
