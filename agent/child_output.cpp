@@ -37,11 +37,10 @@ bool read_all(int fd, distributed::Deadline deadline, std::string& out) {
   }
 }
 
-/// Whether the child has ended by itself: one may close its output and live on.
-bool wait_for_end(pid_t pid, distributed::Deadline deadline) {
-  const base::UniqueFd end(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+/// Whether the child has ended by itself: one may close its output and live on. `end` is its pidfd; none: it is gone.
+bool wait_for_end(const base::UniqueFd& end, distributed::Deadline deadline) {
   pollfd wait{end.get(), POLLIN, 0};
-  return end && ::poll(&wait, 1, milliseconds_left(deadline)) == 1;
+  return !end || ::poll(&wait, 1, milliseconds_left(deadline)) == 1;
 }
 
 pid_t spawn(const std::vector<std::string>& words, int output) {
@@ -78,15 +77,18 @@ std::optional<std::string> output_of(const std::vector<std::string>& words, dist
   const pid_t pid = spawn(words, theirs.get());
   if (pid < 0) return std::nullopt;
   theirs.reset();
+  const base::UniqueFd end(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   std::string out;
-  const bool is_whole = read_all(ours.get(), deadline, out) && wait_for_end(pid, deadline);
-  if (!is_whole) ::kill(pid, SIGKILL);
+  const bool is_whole = read_all(ours.get(), deadline, out) && wait_for_end(end, deadline);
+  if (!is_whole && end) ::syscall(SYS_pidfd_send_signal, end.get(), SIGKILL, nullptr, 0);
   int status = 0;
   pid_t reaped = -1;
   do {
     reaped = ::waitpid(pid, &status, 0);
   } while (reaped < 0 && errno == EINTR);
-  if (!is_whole || reaped != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
+  // The agent reaps whatever child of its has ended: how this one did is then not known, but what it said is.
+  const bool has_failed = reaped == pid && (!WIFEXITED(status) || WEXITSTATUS(status) != 0);
+  if (!is_whole || has_failed) return std::nullopt;
   return out;
 }
 
