@@ -3,8 +3,8 @@
 
     failure_spread_bench.py [--agents 4] [--rounds 20] [--torchrun PATH] [--patience 60]
 
-Each worker writes down when it is told to stop (SIGTERM). Beside tprun, in the same run: torchrun, if one is given; its
-agents do not tell each other of a failure, so its rounds end by the bench's patience.
+Each worker writes down when it is told to stop (SIGTERM). Beside tprun, in the same run: torchrun, if one is given. A round
+whose agents are not told ends by the bench's patience.
 """
 
 import argparse
