@@ -111,7 +111,8 @@ void Agent::say_joined(const Meeting::Met& met) {
   }
   joined.nproc = plan_.nproc_per_node;
   joined.role = plan_.role;
-  if (plan_.node_rank_given) joined.rank_hint = plan_.node_rank;
+  const bool is_static = plan_.rdzv.backend == "static" && plan_.max_nodes > 1;  // each node has one, 0 unless given
+  if (plan_.node_rank_given || is_static) joined.rank_hint = plan_.node_rank;
   joined.is_store_host = met.is_store_host;
   joined.port = store_.port();
   joined.past = core_.past_worlds();
