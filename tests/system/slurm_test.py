@@ -79,7 +79,7 @@ def test_a_requeued_job_goes_on_from_its_checkpoint(slurm, tmp_path):
         # still completing is forgotten.
         slurm.run("scontrol", "update", f"JobId={number}", "StartTime=now")
         return "restart 1" in (tmp_path / "out").read_text()
-    wait_for(has_started_again, "the second start")
+    wait_for(has_started_again, "the second start", 180)
     assert slurm.wait_for_end(number) == "COMPLETED", (tmp_path / "out").read_text()
     again = (tmp_path / "out").read_text().split("restart 1")[1]
     first_step = int(re.search(r"^step (\d+) ", again, re.MULTILINE)[1])
