@@ -142,7 +142,9 @@ class Guardian {
     while (!peer_closed_) {
       const ssize_t got = recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
       if (got < 0 && errno == EAGAIN) return;
-      if (got < 0 && errno == EINTR) continue;
+      // An agent that ends with a signal of ours unread resets the connection, and the kernel tells that, once, before
+      // it hands out what was still sent.
+      if (got < 0 && (errno == EINTR || errno == ECONNRESET)) continue;
       const auto message = decode_agent_message({bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))});
       if (!message) {
         peer_closed_ = true;

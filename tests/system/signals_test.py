@@ -244,3 +244,18 @@ def test_ctrl_z_suspends_the_workers_and_fg_resumes_them(tmp_path):
         os.kill(shell, signal.SIGKILL)
         os.waitpid(shell, 0)
         os.close(terminal)
+
+
+def test_signals_that_nobody_reads_any_more_do_not_hide_how_the_job_ended(tmp_path):
+    # srun, slurmstepd and scancel all signal at once. Once tprun exited with 70 then: "its agent exited without a word".
+    worker = script(tmp_path, "worker", f"trap '' USR1\ntouch {tmp_path}/up\nexec sleep 1000\n")
+    for _ in range(20):
+        (tmp_path / "up").unlink(missing_ok=True)
+        with running("--no-python", worker) as process:
+            wait_for((tmp_path / "up").exists, "the worker to run")
+            process.terminate()
+            while process.poll() is None:
+                process.send_signal(signal.SIGUSR1)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(0.0002)
+            assert finish(process)[0] == -signal.SIGTERM
