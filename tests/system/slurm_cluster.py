@@ -59,9 +59,17 @@ class Cluster:
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    def state(self, job):
+    def facts(self, job):
+        """What scontrol shows of a job, by name."""
         shown = self.run("scontrol", "-o", "show", "job", job).stdout
-        return dict(word.split("=", 1) for word in shown.split() if "=" in word).get("JobState", "")
+        return dict(word.split("=", 1) for word in shown.split() if "=" in word)
+
+    def state(self, job):
+        return self.facts(job).get("JobState", "")
+
+    def is_idle(self):
+        """No job is on any node, nor is one being cleared away."""
+        return self.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout.split() == [str(self.nodes)]
 
     def wait_for_state(self, job, *states):
         return wait_for(lambda: self.state(job) in states and self.state(job), f"job {job} to be {' or '.join(states)}")
@@ -117,8 +125,7 @@ SchedulerParameters=sched_interval=1,batch_sched_delay=0,sched_min_interval=0,bf
         for i in range(1, self.nodes + 1):
             (self.folder / f"spool-n{i}").mkdir()
             self._start("slurmd", "-D", "-f", self.conf, "-N", f"n{i}")
-        wait_for(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout.split() == [str(self.nodes)],
-                 "all nodes to be idle")
+        wait_for(self.is_idle, "all nodes to be idle")
 
     def _start(self, program, *words):
         log = open(self.folder / f"{program}-{len(self._daemons)}.out", "w")
