@@ -1,6 +1,7 @@
 #include "rendezvous/membership.hpp"
 
 #include "rendezvous/failure_words.hpp"
+#include "rendezvous/seconds_text.hpp"
 #include "tensorplay/distributed/exit_codes.hpp"
 
 #include <algorithm>
@@ -24,11 +25,6 @@ std::chrono::nanoseconds settle_time(const MembershipOptions& options) {
   constexpr std::chrono::seconds kReconnect{2};  // a closed connection is a suspicion for so long
   constexpr std::chrono::seconds kOnTheWay{1};   // what was sent may take so long
   return 2 * options.lease + options.kill_time + stall_limit(options) + kReconnect + kOnTheWay;
-}
-
-bool gives_way(const Standing& own, const Standing& other) {
-  if (own.has_quorum != other.has_quorum) return other.has_quorum;
-  return std::pair(other.epoch, other.round) > std::pair(own.epoch, own.round);
 }
 
 Membership::Membership(MembershipOptions options)

@@ -90,16 +90,13 @@ struct Effects {
   std::vector<Note> notes;
 };
 
-/// Which of two hosts that lead the same job goes on.
+/// How a host that leads a job stands among those that may lead it too.
 struct Standing {
   std::uint64_t epoch = 0;
   int round = -1;
   bool has_quorum = false;
   bool operator==(const Standing&) const = default;
 };
-
-/// Whether the one that stands as `own` should step down in favour of `other`: a quorum counts first, then the epoch.
-bool gives_way(const Standing& own, const Standing& other);
 
 /// The state machine. A transition that concerns everybody costs O(nodes) (sorting apart), every other report O(1).
 /// Thread rules: one thread at a time.
@@ -184,7 +181,6 @@ class Membership {
   std::string deadline_text() const;
   std::string names_of_waiting() const;
   std::string names_of_missing() const;
-  static std::string seconds_text(std::chrono::nanoseconds time);
 
   MembershipOptions options_;
   RestartPolicy policy_;

@@ -1,6 +1,7 @@
 // What people are told. Lines and the state of the wait go to the agents, each of which shows them to its own people;
 // what only the leader's log needs is a note.
 #include "rendezvous/membership.hpp"
+#include "rendezvous/seconds_text.hpp"
 
 #include <algorithm>
 
@@ -29,13 +30,6 @@ std::string first_label(const std::string& host) {
 }
 
 }  // namespace
-
-std::string Membership::seconds_text(std::chrono::nanoseconds time) {
-  const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(time).count() / 100;
-  auto text = std::to_string(tenths / 10);
-  if (tenths % 10 != 0) text.append(".").append(std::to_string(tenths % 10));
-  return text + " s";
-}
 
 void Membership::tell_all(std::string line) {
   if (lines_.size() < kMaxLines) {

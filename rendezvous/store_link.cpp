@@ -1,5 +1,6 @@
 #include "rendezvous/store_link.hpp"
 
+#include "rendezvous/seconds_text.hpp"
 #include "rendezvous/store_connection.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/store/wire_codec.hpp"
@@ -53,12 +54,6 @@ class ClockComparison {
   };
   std::deque<Sample> samples_;
 };
-
-std::string seconds_text(milliseconds time) {
-  auto text = std::to_string(time.count() / 1000);
-  if (time.count() % 1000 != 0) text.append(".").append(std::to_string(time.count() % 1000 / 100));
-  return text + " s";
-}
 
 }  // namespace
 

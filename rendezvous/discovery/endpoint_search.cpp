@@ -306,7 +306,7 @@ class Search {
   }
 
   std::string timeout_text() const {
-    std::string text = "waited " + seconds_text(Clock::now() - begin_) + " for a store";
+    std::string text = "waited " + elapsed_text(Clock::now() - begin_) + " for a store";
     bool is_owned = false;
     for (const auto& place : places_) {
       const std::string reason = reason_of(place);
@@ -364,7 +364,7 @@ MeetingPlace EndpointSearch::find(const LastSeen& last, Deadline deadline,
   return Search(options_, rule_, interrupt_, last, deadline, say).run();
 }
 
-std::string seconds_text(std::chrono::steady_clock::duration time) {
+std::string elapsed_text(std::chrono::steady_clock::duration time) {
   const double seconds = std::chrono::duration<double>(time).count();
   char text[32];
   std::snprintf(text, sizeof text, seconds < 100 ? "%.1f s" : "%.0f s", seconds);

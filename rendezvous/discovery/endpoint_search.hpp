@@ -29,6 +29,6 @@ class EndpointSearch final : public Discovery {
 };
 
 /// "12.3 s", "600 s".
-std::string seconds_text(std::chrono::steady_clock::duration time);
+std::string elapsed_text(std::chrono::steady_clock::duration time);
 
 }  // namespace tensorplay::rendezvous

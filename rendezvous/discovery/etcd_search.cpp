@@ -54,7 +54,7 @@ class EtcdSearch::Search {
         pause_until(Clock::now() + kAskAgain);
       }
       if (deadline_.has_passed()) {
-        throw TimeoutError("waited " + seconds_text(Clock::now() - begin_) + " for a store: " + reason_);
+        throw TimeoutError("waited " + elapsed_text(Clock::now() - begin_) + " for a store: " + reason_);
       }
       tell();
     }

@@ -45,7 +45,7 @@ class Search {
       interrupt_.check();
       if (auto place = look()) return std::move(*place);
       if (deadline_.has_passed()) {
-        throw TimeoutError("waited " + seconds_text(Clock::now() - begin_) + " for a store: " + reason_);
+        throw TimeoutError("waited " + elapsed_text(Clock::now() - begin_) + " for a store: " + reason_);
       }
       tell();
       const auto again = Clock::now() + jittered(pause);

@@ -6,6 +6,7 @@
 #include "runtime/base/socket.hpp"
 #include "runtime/store/tcp_store_server.hpp"
 #include "tensorplay/distributed/errors.hpp"
+#include "tests/rendezvous/discovery/meeting_places.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scripted_server.hpp"
 
@@ -18,6 +19,7 @@ using namespace tensorplay::rendezvous;
 using distributed::Deadline;
 using distributed::DistStoreError;
 using distributed::TimeoutError;
+using testing::find;
 using testing::ScriptedServer;
 
 namespace {
@@ -38,12 +40,8 @@ DiscoveryOptions static_options(std::uint16_t port, bool is_host) {
   return options;
 }
 
-MeetingPlace find(Discovery& discovery, const LastSeen& last = {}, Deadline deadline = Deadline::after(30s)) {
-  return discovery.find(last, deadline, {});
-}
-
 MeetingPlace find(const std::string& backend, DiscoveryOptions options, Deadline deadline = Deadline::after(30s)) {
-  return find(*make_discovery(backend, std::move(options)), {}, deadline);
+  return testing::find(*make_discovery(backend, std::move(options)), {}, deadline);
 }
 
 std::string failure(const std::string& backend, DiscoveryOptions options) {

@@ -5,6 +5,7 @@
 #include "runtime/store/tcp_store_server.hpp"
 #include "tensorplay/distributed/errors.hpp"
 #include "tests/rendezvous/discovery/etcd_server.hpp"
+#include "tests/rendezvous/discovery/meeting_places.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scripted_server.hpp"
 
@@ -19,7 +20,9 @@ using namespace tensorplay::rendezvous;
 using distributed::Deadline;
 using distributed::DistStoreError;
 using testing::EtcdServer;
+using testing::find;
 using testing::ScriptedServer;
+using testing::serve;
 
 namespace {
 
@@ -31,21 +34,6 @@ DiscoveryOptions options_for(std::vector<Endpoint> endpoints) {
   options.run_id = "job7";
   options.user = "ada";
   return options;
-}
-
-MeetingPlace find(Discovery& discovery, const LastSeen& last = {}, Deadline deadline = Deadline::after(30s)) {
-  return discovery.find(last, deadline, {});
-}
-
-std::unique_ptr<store::TCPStoreServer> serve(MeetingPlace place) {
-  REQUIRE(place.is_host);
-  store::TCPStoreServerOptions options;
-  options.listen_fd = std::move(place.listen_fd);
-  options.has_agent_table = true;
-  options.run_id = "job7";
-  options.user = "ada";
-  options.epoch = place.epoch;
-  return std::make_unique<store::TCPStoreServer>(std::move(options));
 }
 
 std::string failure(DiscoveryOptions options) {

@@ -4,6 +4,7 @@
 #include "runtime/base/socket.hpp"
 #include "runtime/store/tcp_store_server.hpp"
 #include "tensorplay/distributed/errors.hpp"
+#include "tests/rendezvous/discovery/meeting_places.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -18,6 +19,8 @@ using namespace std::chrono_literals;
 using namespace tensorplay;
 using namespace tensorplay::rendezvous;
 using distributed::Deadline;
+using testing::find;
+using testing::serve;
 
 namespace {
 
@@ -34,21 +37,6 @@ struct Folder {
   std::unique_ptr<Discovery> agent() const { return make_discovery("file", options()); }
   std::string path(const std::string& run_id = "job7") const { return options().folder + "/tprun-" + run_id; }
 };
-
-MeetingPlace find(Discovery& discovery, const LastSeen& last = {}, Deadline deadline = Deadline::after(30s)) {
-  return discovery.find(last, deadline, {});
-}
-
-std::unique_ptr<store::TCPStoreServer> serve(MeetingPlace place) {
-  REQUIRE(place.is_host);
-  store::TCPStoreServerOptions options;
-  options.listen_fd = std::move(place.listen_fd);
-  options.has_agent_table = true;
-  options.run_id = "job7";
-  options.user = "ada";
-  options.epoch = place.epoch;
-  return std::make_unique<store::TCPStoreServer>(std::move(options));
-}
 
 HostRecord a_record() {
   return {"n1", {"10.0.0.1", "fd00::1"}, 4711, "boot/net", "boot/pid", 12, "ada", 7, 345};

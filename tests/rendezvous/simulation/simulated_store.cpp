@@ -1,6 +1,16 @@
 #include "tests/rendezvous/simulation/simulation.hpp"
 
 namespace tensorplay::rendezvous::simulation {
+namespace {
+
+/// Whether the one that stands as `own` should step down in favour of `other`: a quorum counts first, then the epoch.
+/// The product's hosts know the other's epoch alone, and tell its quorum by how long it keeps its place (choose_rival).
+bool gives_way(const Standing& own, const Standing& other) {
+  if (own.has_quorum != other.has_quorum) return other.has_quorum;
+  return std::pair(other.epoch, other.round) > std::pair(own.epoch, own.round);
+}
+
+}  // namespace
 
 Simulation::Store* Simulation::store_of(const ConnectionPtr& connection) {
   auto& store = hosts_[connection->store_host].store;
