@@ -224,13 +224,17 @@ def test_stderr_without_redirection_is_shown_and_the_report_does_not_repeat_what
 
 
 def test_last_lines_that_others_have_buried_are_quoted_in_the_report(folder):
+    # The culprit ends only when its lines are on the console: those of the other must come after them.
     noise = "yes 'a victim speaks of its lost connection' | head -n 100 >&2"
     job = script(folder, "job.sh", f"if [ $RANK = 0 ]; then trap \"{noise}; exit 1\" TERM; touch ready\n"
                  "while :; do sleep 0.01; done; fi\n"
-                 "while [ ! -e ready ]; do sleep 0.01; done\n" + DETAILS + "exit 7\n")
-    done = run(folder, "--nproc-per-node=2", job)
+                 "while [ ! -e ready ]; do sleep 0.01; done\n" + DETAILS +
+                 "while ! grep -q 'detail 39' console; do sleep 0.01; done; exit 7\n")
+    with open(folder / "console", "w", encoding="utf-8") as console:
+        done = subprocess.run([TPRUN, "--nproc-per-node=2", job], stdin=subprocess.DEVNULL, stderr=console, cwd=folder,
+                              env=clean_environment(TMPDIR=folder / "tmp"), timeout=PATIENCE, check=False)
     assert done.returncode == 7
-    report = done.stderr.partition("tprun: ")[2]
+    report = (folder / "console").read_text().partition("tprun: ")[2]
     assert "    | detail 39\n" in report and "    | detail 20\n" in report and "    | detail 19\n" not in report
 
 
