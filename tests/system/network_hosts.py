@@ -87,6 +87,7 @@ class Host:
         hosts_file = pathlib.Path(network.folder.name) / f"hosts_{name}"
         hosts_file.write_text(hosts_text)
         setup = (f"hostname {name} && mount --make-rprivate / && mount --bind {hosts_file} /etc/hosts && "
+                 "mount -t tmpfs none /dev/shm && "
                  "ip link set lo up && echo ready && exec cat")  # which ends, and all with it, when we do
         self._unshare = subprocess.Popen(
             ["unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", setup],
@@ -96,6 +97,7 @@ class Host:
         self.first_process = _children(self._unshare.pid)[0]
         self._process_space = os.readlink(f"/proc/{self.first_process}/ns/pid")
         self.jobs = []
+        self.has_power = True
 
     def start(self, *words, program=TPRUN, cwd=None, **environment):
         """tprun (or another program) on this host."""
@@ -124,6 +126,10 @@ class Host:
                     found.append(int(entry.name))
         return found
 
+    def shared_memory(self):
+        """Names of what lies in this host's /dev/shm, which goes with it."""
+        return os.listdir(f"/proc/{self.first_process}/root/dev/shm")
+
     def freeze(self):
         for pid in self.processes():
             with contextlib.suppress(ProcessLookupError):
@@ -137,6 +143,7 @@ class Host:
     def die(self):
         """Everything on it is gone at once, as when the power fails: no connection is closed towards the others."""
         self.network.cut(self)
+        self.has_power = False
         os.kill(self.first_process, signal.SIGKILL)
         self._unshare.wait(PATIENCE)
 

@@ -94,6 +94,7 @@ class World:
         for host in self.net.hosts:
             if self.jobs.get(host.name) and not self.jobs[host.name].is_running():
                 wait_for(lambda here=host: not here.processes(), f"nothing to be left on {host.name}", 10)
+                assert not host.has_power or host.shared_memory() == [], host.name
 
 
 @pytest.fixture(name="net")
